@@ -1,0 +1,61 @@
+# The tests' targets, included by the top Makefile.
+#
+#   tests/unit/test_*.c   one cmocka program each, linked with the traces library and with the
+#                         analyzer's objects but main's
+#   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput)
+#   tests/**/test_*.py    pytest; markers: slow (make check-slow), gpu (make check-gpu)
+
+UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_LIB  := $(OBJ)/libanalyzer.a
+FUZZ_BIN  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZ_TIME ?= 30
+
+# An archive, so that a unit test pulls in only what it calls.
+$(UNIT_LIB): $(filter-out %/main.o,$(ANALYZER_OBJ)) $(BUILD)/.links
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
+
+$(BUILD)/unit/%: $(OBJ)/tests/unit/%.o $(UNIT_LIB) $(TRACES)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(UNIT_LIB) $(TRACES) -lcmocka -ljansson -l:libzstd.a -lm -ldl \
+		-lpthread -o $@
+
+CFLAGS_tests := -fPIE -UNDEBUG
+.SECONDARY: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/unit/test_*.c))
+-include $(wildcard $(OBJ)/tests/unit/*.d)
+
+unit: $(UNIT_BIN)
+
+## check-unit: the C units alone
+check-unit: $(UNIT_BIN)
+	$(Q)for t in $(UNIT_BIN); do echo "  UNIT    $$t"; TARE_BUILD=$(BUILD) "$$t" || exit 1; done
+
+# PYTEST: more arguments, such as PYTEST='-x -k fork'. PYTEST_JOBS: how many at once.
+MARK        ?= not slow and not gpu
+PYTEST      ?=
+PYTEST_JOBS ?= $(shell nproc)
+
+## check-e2e: pytest alone (PYTEST='-k name' chooses)
+check-e2e:
+	$(Q)TARE_BUILD=$(abspath $(BUILD)) TARE_SIM=$(abspath $(BUILD)/sim) PYTHONDONTWRITEBYTECODE=1 \
+		$(PY) -m pytest -q -ra -c tests/pytest.ini --rootdir=. -p no:cacheprovider \
+		-n $(PYTEST_JOBS) -m '$(MARK)' tests $(PYTEST)
+
+# Whole sources in one command: slow to build and simple, and what is fuzzed is instrumented.
+build/fuzz/%: tests/fuzz/%.c $(wildcard traces/*.[ch] traces/*.def analyzer/*.[ch] analyzer/*.def)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)clang -I. -D_GNU_SOURCE -std=gnu17 -Wall -Wextra -Werror -g -O1 -fvisibility=hidden \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(wildcard traces/*.c) \
+		$(filter-out analyzer/main.c,$(wildcard analyzer/*.c)) -ljansson -l:libzstd.a -lm -o $@
+
+## fuzz: run each fuzzer for FUZZ_TIME seconds (default 30), seeded with tests/golden
+fuzz: $(FUZZ_BIN)
+	$(Q)for f in $(FUZZ_BIN); do \
+		n=$$(basename $$f); mkdir -p build/fuzz/corpus/$$n; echo "  FUZZ    $$n"; \
+		$$f -max_total_time=$(FUZZ_TIME) -max_len=262144 -timeout=10 -rss_limit_mb=2048 \
+			-print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$$n \
+			$(wildcard tests/golden tests/golden/*/) || exit 1; done
+
+.PHONY: unit
