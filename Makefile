@@ -147,6 +147,7 @@ check: deps
 	+$(Q)$(MAKE) all $(if $(wildcard tests/sim/sim.mk),sim)
 	+$(Q)$(MAKE) check-layers
 	+$(Q)$(MAKE) check-unit
+	+$(Q)$(MAKE) check-san
 	+$(Q)$(MAKE) check-e2e
 
 ## check-slow: the end-to-end tests marked slow
@@ -167,9 +168,9 @@ check-layers:
 lint:
 	$(Q)PY='$(PY)' scripts/lint.sh
 
-## format: clang-format all C sources and headers
+## format: clang-format all C sources and headers, or FILES='...' alone
 format:
-	$(Q)scripts/lint.sh --format
+	$(Q)scripts/lint.sh --format $(FILES)
 
 ## install: into PREFIX (default /usr/local): bin/tare, lib/tare/libtare.so
 install: all
@@ -184,7 +185,7 @@ clean:
 ## help: this list
 help:
 	@echo 'Targets (options: DEBUG=1  SAN=address,undefined  CC=clang  V=1  PY=python):'
-	@awk -F': ' '/^## / { printf "  %-14s %s\n", substr($$1, 4), $$2 }' $(MAKEFILE_LIST)
+	@sed -n 's/^## \([^:]*\): /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-14s %s\n", $$1, $$2 }'
 
 list: help
 

@@ -31,6 +31,10 @@ unit: $(UNIT_BIN)
 check-unit: $(UNIT_BIN)
 	$(Q)for t in $(UNIT_BIN); do echo "  UNIT    $$t"; TARE_BUILD=$(BUILD) "$$t" || exit 1; done
 
+## check-san: the C units under the address and undefined-behaviour sanitizers
+check-san:
+	+$(Q)$(MAKE) SAN=address,undefined all check-unit
+
 # PYTEST: more arguments, such as PYTEST='-x -k fork'. PYTEST_JOBS: how many at once.
 MARK        ?= not slow and not gpu
 PYTEST      ?=
@@ -58,4 +62,4 @@ fuzz: $(FUZZ_BIN)
 			-print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$$n \
 			$(wildcard tests/golden tests/golden/*/) || exit 1; done
 
-.PHONY: unit
+.PHONY: unit check-san
