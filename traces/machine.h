@@ -1,0 +1,82 @@
+/*
+ * machine.h: what depends on the processor: the tick counter and the CRC32C instruction.
+ *
+ * For traces/ and preload/. A port to another processor adds its half here and nowhere else.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+
+/* Ticks of a counter that runs at a constant rate on all cores, where machine_ticks_invariant(). */
+static inline uint64_t machine_ticks(void)
+{
+	return __rdtsc();
+}
+
+/*
+ * CPUID 8000_0007H:EDX[8], "invariant TSC": AMD64 Architecture Programmer's Manual volume 3, E.4.9;
+ * Intel SDM volume 3, "Invariant TSC".
+ */
+static inline bool machine_ticks_invariant(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
+}
+
+static inline bool machine_has_crc32c(void)
+{
+	return __builtin_cpu_supports("sse4.2");
+}
+
+__attribute__((target("sse4.2"))) static inline uint32_t machine_crc32c(uint32_t crc, const uint8_t *p,
+									  uint64_t bytes)
+{
+	uint64_t wide = crc, word;
+
+	for (; bytes >= 8; p += 8, bytes -= 8) {
+		__builtin_memcpy(&word, p, 8);
+		wide = __builtin_ia32_crc32di(wide, word);
+	}
+	crc = (uint32_t)wide;
+	for (; bytes; p++, bytes--)
+		crc = __builtin_ia32_crc32qi(crc, *p);
+	return crc;
+}
+#else
+static inline uint64_t machine_ticks(void)
+{
+	return 0;
+}
+
+static inline bool machine_ticks_invariant(void)
+{
+	return false;
+}
+
+static inline bool machine_has_crc32c(void)
+{
+	return false;
+}
+
+static inline uint32_t machine_crc32c(uint32_t crc, const uint8_t *p, uint64_t bytes)
+{
+	(void)p;
+	(void)bytes;
+	return crc;
+}
+#endif
+
+static inline uint64_t machine_clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,179 @@
+/*
+ * writer.h: writes a trace from inside the traced process.
+ *
+ * For preload/ and the event sources, and for tests that make traces. Nothing here allocates with
+ * malloc, takes a lock, or uses stdio; memory comes from mmap. A trace_buffer belongs to one thread
+ * at a time. All functions keep errno.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "traces/bytes.h"
+#include "traces/layout.h"
+#include "traces/machine.h"
+#include "traces/schema.h"
+
+/* Sizes of a slot's areas; ids take about twice as many bytes as times. */
+#define TRACE_TIMES_ROOM (24u << 10)
+#define TRACE_IDS_ROOM ((40u << 10) - 256u)
+#define TRACE_DEFS_ROOM (64u << 10)
+#define TRACE_SLOT_BYTES (128u << 10)
+#define TRACE_SLOTS_MAX 4096u
+
+/* Room that is always left before a put: the largest event, or a few small ones. */
+#define TRACE_TIME_RESERVE (4 * VARINT_BYTES_MAX)
+#define TRACE_ID_RESERVE (2 * TRACE_FIELDS_MAX * VARINT_BYTES_MAX)
+
+struct trace_buffer {
+	uint8_t *time_next, *time_full; /* at or past *_full: the block is written out */
+	uint8_t *id_next, *id_full;
+	uint64_t last_time;
+	uint32_t depth;  /* spans open now */
+	uint32_t events; /* in this block */
+	uint32_t thread; /* number of the thread that has this buffer; 0: none */
+	bool stopped;    /* the file has stopped: what is put goes nowhere */
+	struct trace_live *live;
+	struct trace_file *file;
+	uint8_t *times, *ids;        /* starts of the areas that are written now */
+	struct trace_live *mapping;  /* the slot in the file; == live until stopped */
+	uint8_t *defs;
+	uint8_t *scratch;            /* where a frame is put together */
+	void *zstd;
+	uint32_t slot;
+	struct trace_live sink;      /* stands for `live` once stopped */
+};
+
+struct trace_file {
+	char path[PATH_MAX];
+	dev_t device;
+	ino_t inode;
+	struct trace_header *header; /* the first page, mapped */
+	uint64_t max_bytes;
+	uint32_t threads;            /* numbers given so far, updated atomically */
+	uint32_t clock_shift;
+	bool clock_is_tsc;
+	struct trace_buffer *slots[TRACE_SLOTS_MAX];
+	uint32_t slots_taken[TRACE_SLOTS_MAX]; /* 1: in use; updated atomically */
+	uint32_t slot_count;         /* updated atomically */
+};
+
+/* Now on the trace's clock, in its units. */
+static inline uint64_t trace_now(const struct trace_file *file)
+{
+	if (__builtin_expect(file->clock_is_tsc, 1))
+		return machine_ticks() >> file->clock_shift;
+	return machine_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Chooses the clock of `file` and returns the present moment on both clocks. Call first. */
+struct trace_clock_pair trace_clock_start(struct trace_file *file);
+struct trace_clock_pair trace_clock_pair(const struct trace_file *file);
+
+/*
+ * Creates the file `path` (absolute; must not exist) and maps its header. `load` is a clock pair taken
+ * earlier. Returns 0 or an errno; on an error nothing stays behind, and `file` can be used again.
+ */
+int trace_file_create(struct trace_file *file, const char *path, struct trace_clock_pair load);
+
+/* A forked child: forgets the file, without touching what the parent shares with it. */
+void trace_file_forget(struct trace_file *file);
+
+/* Notes in the header how recording ended. Only the first reason is kept. */
+void trace_file_stop(struct trace_file *file, enum trace_stop reason, int error);
+void trace_file_end(struct trace_file *file, enum trace_end how);
+void trace_file_lost(struct trace_file *file, uint64_t events);
+
+static inline bool trace_file_stopped(const struct trace_file *file)
+{
+	return __atomic_load_n(&file->header->stopped, __ATOMIC_RELAXED) != TRACE_STOP_NONE;
+}
+
+/*
+ * A buffer for the calling thread, whose first event comes now with `depth` spans already open.
+ * Writes its THREAD record. NULL where there is no room: then nothing is recorded for it.
+ */
+struct trace_buffer *trace_buffer_acquire(struct trace_file *file, uint32_t depth);
+
+/* The thread ends: writes its last block and gives the slot to the next thread. */
+void trace_buffer_release(struct trace_buffer *buffer);
+
+/* Writes the block as a frame and starts the next one. Called by the puts when a stream is full. */
+void trace_buffer_flush(struct trace_buffer *buffer);
+
+/* Adds a record (a struct record_NAME) to the definitions. Returns false where it was not kept. */
+bool trace_define(struct trace_buffer *buffer, unsigned type, const void *record);
+
+/* Makes what was put visible to a reader of the file: one aligned store, after the contents. */
+static inline void trace_publish(struct trace_buffer *buffer)
+{
+	uint64_t times = (uint64_t)(buffer->time_next - buffer->times);
+	uint64_t ids = (uint64_t)(buffer->id_next - buffer->ids);
+
+	__atomic_store_n(&buffer->live->lengths, times | ids << 32, __ATOMIC_RELEASE);
+}
+
+static inline __attribute__((always_inline)) void trace_put_event(struct trace_buffer *buffer,
+								  uint64_t now, unsigned code,
+								  const uint64_t *fields, unsigned count)
+{
+	uint64_t step = now - buffer->last_time;
+
+	if (__builtin_expect((int64_t)step < 0, 0)) {
+		__atomic_add_fetch(&buffer->file->header->negative_steps, 1, __ATOMIC_RELAXED);
+		step = 0;
+		now = buffer->last_time;
+	}
+	buffer->last_time = now;
+	buffer->time_next = put_varint(buffer->time_next, step);
+	uint8_t *id = put_varint(buffer->id_next, fields[0] << TRACE_CODE_BITS | code);
+	for (unsigned i = 1; i < count; i++)
+		id = put_varint(id, fields[i]);
+	buffer->id_next = id;
+	buffer->events++;
+	trace_publish(buffer);
+}
+
+static inline __attribute__((always_inline)) void trace_after_put(struct trace_buffer *buffer)
+{
+	if (__builtin_expect(buffer->time_next >= buffer->time_full || buffer->id_next >= buffer->id_full, 0))
+		trace_buffer_flush(buffer);
+}
+
+/*
+ * trace_put(buffer, now, NAME, field, ...): one event that opens nothing.
+ * trace_enter(buffer, now, NAME, field, ...): opens a span; take buffer->depth before, for the leave.
+ */
+#define trace_put(buffer, now, NAME, ...)                                                          \
+	do {                                                                                       \
+		const uint64_t trace_fields_[] = { __VA_ARGS__ };                                  \
+		_Static_assert(sizeof(trace_fields_) / sizeof(uint64_t) == TRACE_FIELDS_##NAME,    \
+			       "fields of " #NAME);                                                \
+		trace_put_event(buffer, now, TRACE_##NAME, trace_fields_, TRACE_FIELDS_##NAME);    \
+		trace_after_put(buffer);                                                           \
+	} while (0)
+
+#define trace_enter(buffer, now, NAME, ...)                                                        \
+	do {                                                                                       \
+		(buffer)->depth++;                                                                 \
+		trace_put(buffer, now, NAME, __VA_ARGS__);                                         \
+	} while (0)
+
+/*
+ * Ends the span that was opened at `depth` (the buffer's depth just before its enter). Says so when
+ * others are still open above it; does nothing when it is not open in this trace.
+ */
+static inline __attribute__((always_inline)) void trace_leave(struct trace_buffer *buffer, uint64_t now,
+							      uint32_t depth, uint64_t result)
+{
+	if (__builtin_expect(buffer->depth == depth + 1, 1)) {
+		buffer->depth = depth;
+		trace_put(buffer, now, LEAVE, result);
+	} else if (buffer->depth > depth) {
+		buffer->depth = depth;
+		trace_put(buffer, now, LEAVE_TO, depth);
+	}
+}
