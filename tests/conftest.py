@@ -1,0 +1,224 @@
+"""
+Shared by all end-to-end tests. Use what is here as fixtures; the names in capitals by
+`from conftest import NAME`.
+
+    run_bare_and_traced(cmd, env=…, cwd=…, stdin=…, timeout=…, returncode=…, trace_env=…)
+        Runs `cmd` twice, without and with libtare.so, in two fresh folders (or in `cwd`, if given), and
+        fails unless stdout, stderr, exit status (negative: the signal, as in subprocess) and the files
+        written are equal. `env` is for both runs, `trace_env` for the traced one (TARE_… variables).
+        `returncode`: what both must end with. Returns the traced Run, with `.bare`.
+    run_traced(cmd, …)
+        The traced run alone; compares nothing.
+    Run: .returncode .stdout .stderr (text) .traces (paths, oldest first) .trace (the only one; fails if
+        there is not exactly one) .folder (where it ran)
+
+    dump(trace)        → Dump of one trace: .items: one dict for each line of `tare dump --format json`;
+                         .events("FRAME", …) .records("CODE", …): those of the names given, all without
+    program("x.c")     → path of tests/prog/x.c compiled (pass more flags: program("x.c", "-ldl")); the
+                         path of tests/prog/x.py as it is
+    python             → the Python that runs the tests (torch is installed there)
+    any_python         → parametrised: each interpreter of this machine from 3.9 on
+    sim(cmd, …)        → `cmd` as a command that runs on the simulated CUDA device; more arguments are
+                         options of tests/sim/run. Skips the test where it is not built.
+
+    BUILD (from TARE_BUILD, default build/), TARE (the command), LIBTARE, SIM, PROG, PYTHONS.
+
+A program that is run bare and traced must not print what differs from run to run (pids, addresses).
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("TARE_BUILD") or ROOT / "build").resolve()
+TARE = BUILD / "tare"
+LIBTARE = BUILD / "libtare.so"
+SIM = Path(os.environ.get("TARE_SIM") or BUILD / "sim").resolve()
+PROG = ROOT / "tests" / "prog"
+
+
+def find_pythons():
+    """Interpreters from 3.9 on: {name: path}. A name is the version; -system: not of pyenv."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = {}
+    candidates = sorted(root.glob("versions/*/bin/python3")) + [Path("/usr/bin/python3")]
+    for path in candidates:
+        probe = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+        try:
+            done = subprocess.run([path, "-I", "-S", "-c", probe], capture_output=True, text=True)
+        except OSError:
+            continue
+        version = done.stdout.strip()
+        if done.returncode or tuple(map(int, version.split("."))) < (3, 9, 0):
+            continue
+        found[version if path.is_relative_to(root) else f"{version}-system"] = str(path)
+    return found
+
+
+PYTHONS = find_pythons()
+
+
+def clean_environment(env):
+    """This process's environment without what would disturb a test, and `env` on top."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith("TARE_") and k != "LD_PRELOAD"}
+    base["PYTHONDONTWRITEBYTECODE"] = "1"
+    return {**base, **{k: str(v) for k, v in (env or {}).items()}}
+
+
+def files_below(folder):
+    """{relative path: contents} of all files."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+@dataclasses.dataclass
+class Run:
+    returncode: int
+    stdout: str
+    stderr: str
+    folder: Path
+    trace_folder: Path = None
+    bare: "Run" = None
+
+    @property
+    def traces(self):
+        return sorted(self.trace_folder.glob("*.tare"), key=lambda path: path.stat().st_ctime_ns)
+
+    @property
+    def trace(self):
+        assert len(self.traces) == 1, f"{len(self.traces)} traces in {self.trace_folder}"
+        return self.traces[0]
+
+
+def run(cmd, folder, env, stdin, timeout, **more):
+    done = subprocess.run(
+        [str(part) for part in cmd],
+        cwd=folder,
+        env=env,
+        input=stdin if stdin is not None else "",
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        **more,
+    )
+    return Run(done.returncode, done.stdout, done.stderr, Path(folder))
+
+
+@pytest.fixture
+def run_traced(tmp_path):
+    count = 0
+
+    def run_traced(cmd, env=None, cwd=None, stdin=None, timeout=120, trace_env=None, **more):
+        nonlocal count
+        count += 1
+        folder = cwd or tmp_path / f"traced-{count}"
+        traces = tmp_path / f"traces-{count}"
+        for path in (Path(folder), traces):
+            path.mkdir(exist_ok=True)
+        own = {"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{traces}/", **(trace_env or {})}
+        result = run(cmd, folder, clean_environment({**(env or {}), **own}), stdin, timeout, **more)
+        result.trace_folder = traces
+        return result
+
+    assert LIBTARE.exists(), f"{LIBTARE} is not built"
+    return run_traced
+
+
+@pytest.fixture
+def run_bare_and_traced(tmp_path, run_traced):
+    count = 0
+
+    def run_both(
+        cmd, env=None, cwd=None, stdin=None, timeout=120, returncode=None, trace_env=None, **more
+    ):
+        nonlocal count
+        count += 1
+        folder = Path(cwd or tmp_path / f"bare-{count}")
+        folder.mkdir(exist_ok=True)
+        bare = run(cmd, folder, clean_environment(env), stdin, timeout, **more)
+        traced = run_traced(cmd, env, cwd, stdin, timeout, trace_env, **more)
+        traced.bare = bare
+        assert (traced.returncode, traced.stdout, traced.stderr) == (
+            bare.returncode,
+            bare.stdout,
+            bare.stderr,
+        )
+        if returncode is not None:
+            assert bare.returncode == returncode, bare.stderr
+        if cwd is None:
+            assert files_below(traced.folder) == files_below(bare.folder)
+        return traced
+
+    return run_both
+
+
+class Dump:
+    def __init__(self, items):
+        self.items = items
+
+    def events(self, *names):
+        return self._select("event", names)
+
+    def records(self, *names):
+        return self._select("record", names)
+
+    def _select(self, kind, names):
+        return [item for item in self.items if kind in item and (not names or item[kind] in names)]
+
+
+@pytest.fixture(scope="session")
+def dump():
+    def dump(trace):
+        done = subprocess.run([TARE, "dump", "--format", "json", trace], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return Dump([json.loads(line) for line in done.stdout.splitlines()])
+
+    return dump
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prog")
+
+    @functools.cache
+    def program(name, *flags):
+        source = PROG / name
+        if source.suffix != ".c":
+            return source
+        out = folder / f"{source.stem}-{abs(hash(flags))}"
+        command = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-I", ROOT]
+        subprocess.run([*command, source, "-o", out, *flags, "-ldl", "-lpthread"], check=True)
+        return out
+
+    return program
+
+
+@pytest.fixture(scope="session")
+def python():
+    return sys.executable
+
+
+@pytest.fixture(params=PYTHONS.values(), ids=PYTHONS.keys())
+def any_python(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def sim():
+    def sim(cmd, *options):
+        if not SIM.exists():
+            pytest.skip("the simulated CUDA device is not built (make sim)")
+        return [ROOT / "tests" / "sim" / "run", *options, "--", *cmd]
+
+    return sim
