@@ -44,8 +44,8 @@ PY = $(eval PY := $$(or $$(shell scripts/venv.sh),$$(error no Python environment
 
 CPPFLAGS_ALL := -I. -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   := -std=gnu17 -Wall -Wextra -Werror -g -fvisibility=hidden \
-		-ffunction-sections -fdata-sections -fno-omit-frame-pointer \
-		$(if $(filter 1,$(DEBUG)),-O0 -DTARE_DEBUG=1,-O2 -DNDEBUG) \
+		-ffunction-sections -fdata-sections \
+		$(if $(filter 1,$(DEBUG)),-O0 -fno-omit-frame-pointer -DTARE_DEBUG=1,-O2 -DNDEBUG) \
 		$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) $(CFLAGS)
 LDFLAGS_ALL  := -Wl,--gc-sections -Wl,-O1 $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
@@ -174,9 +174,10 @@ format:
 
 ## install: into PREFIX (default /usr/local): bin/tare, lib/tare/libtare.so
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/tare
-	install -m 755 $(TARE) $(DESTDIR)$(PREFIX)/bin/tare
-	install -m 644 $(LIBTARE) $(DESTDIR)$(PREFIX)/lib/tare/libtare.so
+	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/tare
+	$(Q)install -m 755 $(TARE) $(DESTDIR)$(PREFIX)/bin/tare
+	$(Q)install -m 644 $(LIBTARE) $(DESTDIR)$(PREFIX)/lib/tare/libtare.so
 
 ## clean: remove build/
 clean:

@@ -45,11 +45,26 @@ if ! command -v apt-get >/dev/null; then
 	exit 1
 fi
 
+# clang's version, and so the name of its runtime's package, comes from apt's lists.
+name_clang_runtime() {
+	local i version
+	for i in "${!missing[@]}"; do
+		[[ ${missing[i]} == clang-runtime ]] || continue
+		version=$(apt-cache depends clang 2>/dev/null |
+			sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -1)
+		missing[i]=libclang-rt-$version-dev
+		# Up to version 13 the runtime came with the compiler.
+		[[ -n $version ]] && apt-cache show "${missing[i]}" >/dev/null 2>&1 ||
+			unset "missing[i]"
+	done
+}
+
 as_root=()
 if [[ $EUID != 0 ]]; then
 	if ! sudo -n true 2>/dev/null; then
-		echo "tare: packages are missing; run:" >&2
-		echo "  sudo apt-get install -y --no-install-recommends ${missing[*]/clang-runtime/}" >&2
+		name_clang_runtime
+		echo "tare: packages are missing; run this, then make again:" >&2
+		echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
 		exit 1
 	fi
 	as_root=(sudo -n)
@@ -58,12 +73,5 @@ fi
 echo "tare: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
-# clang's version is known only now.
-for i in "${!missing[@]}"; do
-	[[ ${missing[i]} == clang-runtime ]] || continue
-	version=$(apt-cache depends clang | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -1)
-	missing[i]=libclang-rt-$version-dev
-	# Up to version 13 the runtime came with the compiler.
-	apt-cache show "${missing[i]}" >/dev/null 2>&1 || unset "missing[i]"
-done
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
+name_clang_runtime
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

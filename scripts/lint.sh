@@ -1,5 +1,5 @@
 #!/bin/bash
-# Formatting of C, syntax of shell and Python, generated tables. Prints nothing but what is wrong.
+# Formatting of C, syntax of shell and Python, tables that repeat others. Prints nothing but what is wrong.
 #
 #   lint.sh                    check (PY: a Python with ruff in it)
 #   lint.sh --format [FILE…]   format the C sources instead, or these alone
@@ -44,7 +44,7 @@ for script in "${scripts[@]}"; do
 	[[ -x $script ]] || fail "$script is not executable"
 done
 if ((${#python[@]})); then
-	"$PY" -m ruff check --quiet --no-cache --line-length 100 --target-version py39 \
+	"$PY" -m ruff check --quiet --isolated --no-cache --select E4,E7,E9,F --target-version py39 \
 		"${python[@]}" || fail "ruff"
 fi
 # A text with a machine's path in it is wrong everywhere else.
@@ -54,6 +54,13 @@ if ((${#texts[@]})) && grep -nIE '/(home|root|work)/[a-z]' "${texts[@]}"; then
 fi
 if [[ -x scripts/format_doc.sh ]]; then
 	scripts/format_doc.sh --check || fail "traces/FORMAT.md is not current: scripts/format_doc.sh"
+fi
+# The README's table of knobs has a row for each, with its default.
+if [[ -e preload/knobs.def ]]; then
+	while read -r name default; do
+		grep -q "^| .TARE_$name. | .$default. |" README.md ||
+			fail "README.md: no row | TARE_$name | $default |"
+	done < <(sed -nE 's/^KNOB\(([A-Z_]+),[^"]*"([^"]*)".*/\1 \2/p' preload/knobs.def)
 fi
 ((bad)) || echo "lint: fine"
 exit $bad
