@@ -33,18 +33,18 @@ void trace_close(struct trace_reader *reader);
 /* What was found, complete once trace_open has returned and all events were read. */
 struct trace_summary {
 	uint64_t file_bytes;
-	uint64_t frames;          /* whole ones, of all types */
-	uint64_t events;          /* in finished frames, by their headers; plus those of live blocks */
-	uint64_t live_events;     /* of them, in live blocks */
-	uint64_t skipped_bytes;   /* between frames: damage */
-	uint64_t damaged_frames;  /* bad checksum, or contents that do not decode */
-	uint64_t missing_blocks;  /* gaps in a thread's block numbers */
-	uint64_t duplicate_blocks;/* live blocks dropped because they are framed already */
-	uint64_t cut_bytes;       /* at the end: an incomplete frame */
-	uint64_t unknown_records; /* of types this version does not know */
+	uint64_t frames;      /* whole ones, of all types */
+	uint64_t events;      /* in finished frames, by their headers; plus those of live blocks */
+	uint64_t live_events; /* of them, in live blocks */
+	uint64_t skipped_bytes;    /* between frames: damage */
+	uint64_t damaged_frames;   /* bad checksum, or contents that do not decode */
+	uint64_t missing_blocks;   /* gaps in a thread's block numbers */
+	uint64_t duplicate_blocks; /* live blocks dropped because they are framed already */
+	uint64_t cut_bytes;        /* at the end: an incomplete frame */
+	uint64_t unknown_records;  /* of types this version does not know */
 	uint64_t unknown_events;
 	uint32_t threads;
-	bool truncated;           /* cut, damaged or incomplete: warn */
+	bool truncated; /* cut, damaged or incomplete: warn */
 };
 
 const struct trace_header *trace_get_header(const struct trace_reader *reader);
@@ -99,4 +99,5 @@ bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch);
 void trace_rewind(struct trace_reader *reader);
 
 /* What the file says about an event code: its name, kind and field count; NULL where it does not. */
-const struct trace_event_desc *trace_event_described(const struct trace_reader *reader, unsigned code);
+const struct trace_event_desc *trace_event_described(const struct trace_reader *reader,
+						     unsigned code);
