@@ -33,21 +33,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "traces/knobs.h"
 #include "traces/writer.h"
 
 #define TARE_EXPORT __attribute__((visibility("default")))
 #define TARE_COLD __attribute__((cold, noinline))
 #define tare_likely(x) __builtin_expect(!!(x), 1)
 #define tare_unlikely(x) __builtin_expect(!!(x), 0)
-
-/* Bits, so that a set of layers is a number. The names are those of TARE_LAYERS. */
-enum tare_layer {
-	TARE_LAYER_FRAMES = 1,
-	TARE_LAYER_OPS = 2,
-	TARE_LAYER_CUDA = 4,
-	TARE_LAYER_GPU = 8,
-	TARE_LAYER_OPS_RECORD_FUNCTION = 16, /* ops, by RecordFunction instead of taps */
-};
 
 /* Who asks to record: decides whether it may start recording in a process that waits for its first op. */
 enum tare_source { TARE_SOURCE_FRAME, TARE_SOURCE_OP, TARE_SOURCE_CUDA };

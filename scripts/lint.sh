@@ -56,11 +56,11 @@ if [[ -x scripts/format_doc.sh ]]; then
 	scripts/format_doc.sh --check || fail "traces/FORMAT.md is not current: scripts/format_doc.sh"
 fi
 # The README's table of knobs has a row for each, with its default.
-if [[ -e preload/knobs.def ]]; then
+if [[ -e traces/knobs.def ]]; then
 	while read -r name default; do
 		grep -q "^| .TARE_$name. | .$default. |" README.md ||
 			fail "README.md: no row | TARE_$name | $default |"
-	done < <(sed -nE 's/^KNOB\(([A-Z_]+),[^"]*"([^"]*)".*/\1 \2/p' preload/knobs.def)
+	done < <(sed -nE 's/^KNOB\(([A-Z_]+),[^"]*"([^"]*)".*/\1 \2/p' traces/knobs.def)
 fi
 ((bad)) || echo "lint: fine"
 exit $bad
