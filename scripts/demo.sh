@@ -14,7 +14,7 @@ if compgen -G '/dev/nvidia[0-9]*' >/dev/null &&
 	echo "demo: on $device"
 elif [[ -x tests/sim/run ]]; then
 	echo "demo: no NVIDIA GPU here; on the simulated device (real CUDA build of torch, kernels compute nothing)"
-	on=(tests/sim/run)
+	on=(tests/sim/run --)
 else
 	echo "demo: no NVIDIA GPU and no simulated device; on the CPU"
 fi

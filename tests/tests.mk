@@ -2,6 +2,7 @@
 #
 #   tests/unit/test_*.c   one cmocka program each, linked with the traces library and with the
 #                         analyzer's objects but main's
+#   tests/tools/*.c       programs that tests and benchmarks use, built as $(BUILD)/tests/NAME
 #   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput)
 #   tests/**/test_*.py    pytest; markers: slow (make check-slow), gpu (make check-gpu)
 
@@ -21,11 +22,17 @@ $(BUILD)/unit/%: $(OBJ)/tests/unit/%.o $(UNIT_LIB) $(TRACES)
 	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(UNIT_LIB) $(TRACES) -lcmocka -ljansson -l:libzstd.a -lm -ldl \
 		-lpthread -o $@
 
+$(BUILD)/tests/%: $(OBJ)/tests/tools/%.o $(TRACES)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(TRACES) -l:libzstd.a -lm -ldl -lpthread -o $@
+
 CFLAGS_tests := -fPIE -UNDEBUG
-.SECONDARY: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/unit/test_*.c))
--include $(wildcard $(OBJ)/tests/unit/*.d)
+.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/tools/*.c))
+-include $(wildcard $(OBJ)/tests/*/*.d)
 
 unit: $(UNIT_BIN)
+tools: $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
 
 ## check-unit: the C units alone
 check-unit: $(UNIT_BIN)
@@ -41,7 +48,7 @@ PYTEST      ?=
 PYTEST_JOBS ?= $(shell nproc)
 
 ## check-e2e: pytest alone (PYTEST='-k name' chooses)
-check-e2e:
+check-e2e: tools
 	$(Q)TARE_BUILD=$(abspath $(BUILD)) TARE_SIM=$(abspath $(BUILD)/sim) PYTHONDONTWRITEBYTECODE=1 \
 		$(PY) -m pytest -q -ra -c tests/pytest.ini --rootdir=. -p no:cacheprovider \
 		-n $(PYTEST_JOBS) -m '$(MARK)' tests $(PYTEST)
@@ -62,4 +69,4 @@ fuzz: $(FUZZ_BIN)
 			-print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$$n \
 			$(wildcard tests/golden tests/golden/*/) || exit 1; done
 
-.PHONY: unit check-san
+.PHONY: unit tools check-san
