@@ -2,7 +2,7 @@
 #
 #   tests/unit/test_*.c   one cmocka program each, linked with the traces library and with the
 #                         analyzer's objects but main's
-#   tests/tools/*.c       programs that tests and benchmarks use, built as $(BUILD)/tests/NAME
+#   tests/gen/*.c         programs that make traces for tests and benchmarks, built as $(BUILD)/tests/NAME
 #   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput)
 #   tests/**/test_*.py    pytest; markers: slow (make check-slow), gpu (make check-gpu)
 
@@ -22,17 +22,17 @@ $(BUILD)/unit/%: $(OBJ)/tests/unit/%.o $(UNIT_LIB) $(TRACES)
 	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(UNIT_LIB) $(TRACES) -lcmocka -ljansson -l:libzstd.a -lm -ldl \
 		-lpthread -o $@
 
-$(BUILD)/tests/%: $(OBJ)/tests/tools/%.o $(TRACES)
+$(BUILD)/tests/%: $(OBJ)/tests/gen/%.o $(TRACES)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(TRACES) -l:libzstd.a -lm -ldl -lpthread -o $@
 
 CFLAGS_tests := -fPIE -UNDEBUG
-.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/tools/*.c))
+.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/gen/*.c))
 -include $(wildcard $(OBJ)/tests/*/*.d)
 
 unit: $(UNIT_BIN)
-tools: $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
+tools: $(patsubst tests/gen/%.c,$(BUILD)/tests/%,$(wildcard tests/gen/*.c))
 
 ## check-unit: the C units alone
 check-unit: $(UNIT_BIN)
