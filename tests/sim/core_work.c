@@ -1,0 +1,193 @@
+/*
+ * What a program gives a device to do: kernels, copies, sets, host functions. Device time passes on
+ * the stream's timeline; the bytes themselves move at once, on the calling thread, which nothing
+ * can tell apart because simulated kernels compute nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core.h"
+
+/* A pageable source up to this size is staged and the call returns; a larger one is waited for. */
+enum { STAGED_BYTES = 64 << 10 };
+
+/* Zeroing at least this much device memory gives the pages back instead of writing them. */
+enum { DROP_BYTES = 1 << 20, PAGE = 4096 };
+
+int sim_submit(struct sim_stream *s, const struct sim_work *work)
+{
+	core_lock();
+	if (s->capture) {
+		int rc = core_capture_add(s, work);
+
+		core_unlock();
+		return rc;
+	}
+	core_queue_room(s);
+	uint64_t end = core_append(s, work->ns);
+	if (work->kind == SIM_HOST)
+		core_host_call(s, end, work->host.call, work->host.arg);
+	core_unlock();
+
+	if (work->kind == SIM_COPY)
+		core_copy_run(&work->copy);
+	else if (work->kind == SIM_SET)
+		core_set_run(&work->set);
+	if (sim_config()->blocking)
+		core_wait_until(end);
+	return SIM_OK;
+}
+
+int sim_launch(struct sim_stream *s, uint64_t ns)
+{
+	return sim_submit(s, &(struct sim_work) { .kind = SIM_KERNEL, .ns = ns });
+}
+
+static uint64_t table_ns(const char *name, double fallback_us)
+{
+	static const char *table;
+	double us = fallback_us;
+
+	if (!table) {
+		table = getenv("TARE_SIM_KERNELS");
+		if (!table)
+			table = "";
+	}
+	if (name)
+		core_table_find(table, name, false, &us);
+	return (uint64_t)(us * 1000);
+}
+
+uint64_t sim_kernel_ns(const char *name)
+{
+	return table_ns(name, sim_config()->kernel_us);
+}
+
+uint64_t sim_library_ns(const char *name)
+{
+	return table_ns(name, sim_config()->library_us);
+}
+
+/* ---- copies ---- */
+
+void core_copy_run(const struct sim_copy *c)
+{
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			memmove(c->dst + z * c->dst_slice + y * c->dst_pitch,
+				c->src + z * c->src_slice + y * c->src_pitch, c->width);
+}
+
+static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+	return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+/* Whether p is memory of the simulator, or registered with it, for so many bytes. */
+static bool known(const void *p, size_t bytes, struct sim_region *r)
+{
+	if (sim_region_find(p, r) && (uintptr_t)p - r->base + bytes <= r->size)
+		return true;
+	r->type = SIM_MEM_NONE;
+	return false;
+}
+
+static bool on_device(const struct sim_region *r)
+{
+	return r->type == SIM_MEM_DEVICE || r->type == SIM_MEM_MANAGED;
+}
+
+static uint64_t copy_ns(size_t bytes, double gbps)
+{
+	return (uint64_t)(sim_config()->copy_us * 1000 + (double)bytes / gbps);
+}
+
+int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
+{
+	struct sim_work work = { .kind = SIM_COPY, .copy = *copy };
+	struct sim_copy *c = &work.copy;
+	struct sim_region dst, src;
+	size_t bytes = c->width * c->height * c->depth;
+
+	if (!bytes)
+		return SIM_OK;
+	if (!c->dst || !c->src)
+		return SIM_INVALID_VALUE;
+	known(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice), &dst);
+	known(c->src, span(c->width, c->height, c->depth, c->src_pitch, c->src_slice), &src);
+	if (c->column == SIM_DEFAULT)
+		c->column = on_device(&src) ? (on_device(&dst) ? SIM_D2D : SIM_D2H)
+					    : (on_device(&dst) ? SIM_H2D : SIM_H2H);
+
+	bool from_device = c->column == SIM_D2H || c->column == SIM_D2D;
+	bool to_device = c->column == SIM_H2D || c->column == SIM_D2D;
+	if ((from_device && src.type == SIM_MEM_NONE) || (to_device && dst.type == SIM_MEM_NONE))
+		return SIM_INVALID_VALUE;
+	work.ns = copy_ns(bytes, from_device && to_device ? sim_config()->device_gbps
+							  : sim_config()->copy_gbps);
+
+	int rc = async ? SIM_OK : sim_capture_check();
+	if (!rc)
+		rc = sim_submit(s, &work);
+	if (rc)
+		return rc;
+
+	bool pageable = (from_device ? dst.type : src.type) == SIM_MEM_NONE;
+	bool waits = !(from_device && to_device) &&
+		     (!async || c->column == SIM_H2H ||
+		      (pageable && (from_device || bytes > STAGED_BYTES)));
+	return waits && !s->capture ? sim_stream_synchronize(s) : SIM_OK;
+}
+
+/* ---- sets ---- */
+
+static void fill_row(char *p, size_t bytes, const struct sim_set *set)
+{
+	if (set->size == 1) {
+		memset(p, (int)set->value, bytes);
+		return;
+	}
+	for (size_t i = 0; i + set->size <= bytes; i += set->size)
+		memcpy(p + i, &set->value, set->size);
+}
+
+/* Zeroes a large piece of device memory without touching it. */
+static bool drop_pages(const struct sim_set *set)
+{
+	uintptr_t begin = (uintptr_t)set->dst, end = begin + set->width;
+	uintptr_t first = (begin + PAGE - 1) & -(uintptr_t)PAGE, last = end & -(uintptr_t)PAGE;
+	struct sim_region r;
+
+	if (set->value || set->height * set->depth != 1 || set->width < DROP_BYTES ||
+	    !sim_region_find(set->dst, &r) || r.type != SIM_MEM_DEVICE)
+		return false;
+	if (madvise((void *)first, last - first, MADV_DONTNEED))
+		return false;
+	memset(set->dst, 0, first - begin);
+	memset((void *)last, 0, end - last);
+	return true;
+}
+
+void core_set_run(const struct sim_set *set)
+{
+	if (drop_pages(set))
+		return;
+	for (size_t z = 0; z < set->depth; z++)
+		for (size_t y = 0; y < set->height; y++)
+			fill_row(set->dst + z * set->slice + y * set->pitch, set->width, set);
+}
+
+int sim_set(struct sim_stream *s, const struct sim_set *set)
+{
+	struct sim_work work = { .kind = SIM_SET, .set = *set };
+	size_t bytes = set->width * set->height * set->depth;
+	struct sim_region dst;
+
+	if (!bytes)
+		return SIM_OK;
+	if (!known(set->dst, span(set->width, set->height, set->depth, set->pitch, set->slice),
+		   &dst))
+		return SIM_INVALID_VALUE;
+	work.ns = copy_ns(bytes, sim_config()->device_gbps);
+	return sim_submit(s, &work);
+}
