@@ -68,6 +68,13 @@ struct reader_cursor {
 	struct trace_event chunk[READER_CHUNK];
 };
 
+/* A place in the heap: the next event of a thread. */
+struct reader_head {
+	uint64_t time;
+	uint32_t thread;
+	struct reader_cursor *cursor;
+};
+
 struct trace_reader {
 	int fd;
 	uint64_t size;
@@ -94,8 +101,8 @@ struct trace_reader {
 	size_t records_room;
 	bool records_counted;
 
-	struct reader_cursor **heap; /* of cursors with events to give out */
-	uint32_t heap_count, heap_room;
+	struct reader_head *heap;
+	uint32_t heap_count;
 	uint32_t next_thread; /* threads[next_thread ..] have not begun */
 	struct reader_cursor *free_cursors;
 	bool given_out; /* the heap's first may have used up its chunk */

@@ -269,31 +269,29 @@ static bool cursor_fill(struct trace_reader *reader, struct reader_cursor *curso
 	return true;
 }
 
-static bool earlier(const struct reader_cursor *a, const struct reader_cursor *b)
+static bool earlier(const struct reader_head *a, const struct reader_head *b)
 {
-	uint64_t x = a->chunk[a->at].time, y = b->chunk[b->at].time;
-
-	return x != y ? x < y : a->thread->thread < b->thread->thread;
+	return a->time != b->time ? a->time < b->time : a->thread < b->thread;
 }
 
 static void heap_up(struct trace_reader *reader, uint32_t i)
 {
-	struct reader_cursor **heap = reader->heap, *moved = heap[i];
+	struct reader_head *heap = reader->heap, moved = heap[i];
 
-	for (; i && earlier(moved, heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && earlier(&moved, &heap[(i - 1) / 2]); i = (i - 1) / 2)
 		heap[i] = heap[(i - 1) / 2];
 	heap[i] = moved;
 }
 
 static void heap_down(struct trace_reader *reader)
 {
-	struct reader_cursor **heap = reader->heap, *moved = heap[0];
+	struct reader_head *heap = reader->heap, moved = heap[0];
 	uint32_t i = 0, child;
 
 	for (; (child = 2 * i + 1) < reader->heap_count; i = child) {
-		if (child + 1 < reader->heap_count && earlier(heap[child + 1], heap[child]))
+		if (child + 1 < reader->heap_count && earlier(&heap[child + 1], &heap[child]))
 			child++;
-		if (!earlier(heap[child], moved))
+		if (!earlier(&heap[child], &moved))
 			break;
 		heap[i] = heap[child];
 	}
@@ -326,7 +324,11 @@ static bool thread_begin(struct trace_reader *reader)
 		cursor_release(reader, cursor);
 		return true;
 	}
-	reader->heap[reader->heap_count] = cursor;
+	reader->heap[reader->heap_count] = (struct reader_head){
+		.time = cursor->chunk[0].time,
+		.thread = thread->thread,
+		.cursor = cursor,
+	};
 	heap_up(reader, reader->heap_count++);
 	return true;
 }
@@ -334,38 +336,42 @@ static bool thread_begin(struct trace_reader *reader)
 /* After a batch was given out: puts its thread back into order. */
 static void heap_settle(struct trace_reader *reader)
 {
-	struct reader_cursor *cursor = reader->heap[0];
+	struct reader_cursor *cursor = reader->heap[0].cursor;
 
-	if (cursor->at == cursor->decoded && !cursor_fill(reader, cursor)) {
+	if (cursor->at < cursor->decoded || cursor_fill(reader, cursor)) {
+		reader->heap[0].time = cursor->chunk[cursor->at].time;
+	} else {
 		cursor_release(reader, cursor);
 		reader->heap[0] = reader->heap[--reader->heap_count];
-		if (!reader->heap_count)
-			return;
 	}
-	heap_down(reader);
+	if (reader->heap_count > 1)
+		heap_down(reader);
 }
 
-/* How many of the cursor's events come before (time, thread). */
-static uint32_t events_before(const struct reader_cursor *cursor, uint64_t time, uint32_t thread)
+/* Where the events of the heap's first end that come before all other threads' next. */
+static uint32_t batch_end(const struct trace_reader *reader)
 {
-	const struct trace_event *events = cursor->chunk;
-	/* Events of one time go by the thread's number. */
-	uint64_t limit = cursor->thread->thread < thread ? time : time - 1;
-	uint32_t low = cursor->at, high = cursor->decoded;
+	const struct reader_head *first = &reader->heap[0];
+	const struct reader_cursor *cursor = first->cursor;
+	struct reader_head limit = { .time = UINT64_MAX, .thread = UINT32_MAX };
+	uint32_t end = cursor->at + 1;
 
-	if (!time && cursor->thread->thread >= thread)
-		return low;
-	if (events[high - 1].time <= limit)
-		return high;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (events[middle].time <= limit)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	for (uint32_t i = 1; i < 3 && i < reader->heap_count; i++)
+		if (earlier(&reader->heap[i], &limit))
+			limit = reader->heap[i];
+	if (reader->next_thread < reader->thread_count &&
+	    reader->threads[reader->next_thread].first_time <= limit.time)
+		limit = (struct reader_head){
+			.time = reader->threads[reader->next_thread].first_time
+		};
+	/* Of one time, the thread with the lower number goes first. It is not 0 here: we are earlier. */
+	if (first->thread > limit.thread)
+		limit.time--;
+	if (cursor->chunk[cursor->decoded - 1].time <= limit.time)
+		return cursor->decoded;
+	while (cursor->chunk[end].time <= limit.time)
+		end++;
+	return end;
 }
 
 bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch)
@@ -375,9 +381,8 @@ bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch)
 	reader->given_out = false;
 	while (reader->next_thread < reader->thread_count) {
 		const struct reader_thread *next = &reader->threads[reader->next_thread];
-		const struct reader_cursor *first = reader->heap_count ? reader->heap[0] : NULL;
 
-		if (first && first->chunk[first->at].time < next->first_time)
+		if (reader->heap_count && reader->heap[0].time < next->first_time)
 			break;
 		if (!thread_begin(reader))
 			reader->summary.truncated = true;
@@ -385,36 +390,20 @@ bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch)
 	if (!reader->heap_count)
 		return false;
 
-	struct reader_cursor *cursor = reader->heap[0];
-	uint32_t end = cursor->decoded;
-	for (uint32_t i = 1; i < 3 && i < reader->heap_count; i++) {
-		const struct reader_cursor *other = reader->heap[i];
-		uint32_t before =
-			events_before(cursor, other->chunk[other->at].time, other->thread->thread);
+	struct reader_cursor *cursor = reader->heap[0].cursor;
+	uint32_t start = cursor->at;
+	bool first = cursor->block_start && !start;
 
-		end = before < end ? before : end;
-	}
-	if (reader->next_thread < reader->thread_count) {
-		const struct reader_thread *next = &reader->threads[reader->next_thread];
-		uint32_t before = events_before(cursor, next->first_time, 0);
-
-		end = before < end ? before : end;
-	}
-	/* The heap says that the first is ours. */
-	if (end == cursor->at)
-		end++;
-	*batch = (struct trace_batch){
-		.thread = cursor->thread->thread,
-		.depth = cursor->depth,
-		.block_start = cursor->block_start && !cursor->at,
-		.gap = cursor->gap && cursor->block_start && !cursor->at,
-		.block = cursor->current->block,
-		.count = end - cursor->at,
-		.events = &cursor->chunk[cursor->at],
-	};
-	if (batch->block_start)
+	cursor->at = batch_end(reader);
+	batch->thread = reader->heap[0].thread;
+	batch->depth = cursor->depth;
+	batch->block_start = first;
+	batch->gap = first && cursor->gap;
+	batch->block = cursor->current->block;
+	batch->count = cursor->at - start;
+	batch->events = &cursor->chunk[start];
+	if (first)
 		cursor->gap = false;
-	cursor->at = end;
 	reader->given_out = true;
 	return true;
 }
@@ -422,7 +411,7 @@ bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch)
 void trace_rewind(struct trace_reader *reader)
 {
 	while (reader->heap_count)
-		cursor_release(reader, reader->heap[--reader->heap_count]);
+		cursor_release(reader, reader->heap[--reader->heap_count].cursor);
 	reader->next_thread = 0;
 	reader->given_out = false;
 }
