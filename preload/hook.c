@@ -1,0 +1,168 @@
+/*
+ * hook.c: writes the events of hooked library functions. See hook.h.
+ */
+#include "preload/hook.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+__thread int hook_device;
+
+static uint32_t functions; /* ids given to FUNCTION records */
+
+bool hook_resolve(struct hook *hook)
+{
+	if (hook_real(hook) == hook->first) {
+		int saved_errno = errno;
+		void *found = tare_find_function(hook->library->soname, hook->name);
+
+		errno = saved_errno;
+		if (!found)
+			return false;
+		__atomic_store_n(&hook->real, (hook_function *)found, __ATOMIC_RELAXED);
+	}
+	return true;
+}
+
+/* INFO cuda: "libcudart.so.13 /path/to/it"; several runtimes of one process one after the other. */
+static void tell_library(struct hook_library *library, const void *address)
+{
+	static char text[1024];
+	size_t used = strlen(text), soname_bytes = strlen(library->soname), path_bytes;
+	Dl_info info;
+
+	if (__atomic_exchange_n(&library->told, true, __ATOMIC_RELAXED))
+		return;
+	if (!dladdr(address, &info) || !info.dli_fname)
+		return;
+	path_bytes = strlen(info.dli_fname);
+	if (used + soname_bytes + path_bytes + sizeof(", ") + sizeof(" ") > sizeof(text))
+		return;
+	if (used) {
+		memcpy(text + used, ", ", 2);
+		used += 2;
+	}
+	memcpy(text + used, library->soname, soname_bytes);
+	used += soname_bytes;
+	text[used++] = ' ';
+	memcpy(text + used, info.dli_fname, path_bytes + 1);
+	tare_note_info("cuda", text);
+	tare_verbose("hooked: ", text);
+}
+
+static struct trace_str str(const char *text)
+{
+	return (struct trace_str){ text, (uint32_t)strlen(text) };
+}
+
+/* Before a hook's first event in a trace. False: there is no such function, nothing to record. */
+static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
+{
+	struct trace_buffer *buffer = thread->buffer;
+	uint32_t depth = buffer->depth;
+	bool found;
+
+	trace_enter(buffer, tare_now(), TARE, 2);
+	found = hook_resolve(hook);
+	if (found) {
+		uint32_t id = tare_next_id(&functions);
+
+		tell_library(hook->library, (const void *)hook_real(hook));
+		trace_define(buffer, TRACE_RECORD_FUNCTION,
+			     &(struct record_FUNCTION){ .function = id,
+							.category = (uint8_t)hook->category,
+							.name = str(hook->name),
+							.library = str(hook->library->soname) });
+		/* Another thread may do the same: both ids are defined then, and either is right. */
+		__atomic_store_n(&hook->function, id, __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->generation, tare_generation, __ATOMIC_RELEASE);
+	}
+	trace_leave(buffer, tare_now(), depth, 0);
+	return found;
+}
+
+static inline __attribute__((always_inline)) struct tare_thread *hook_begin(struct hook *hook,
+									    const void *frame)
+{
+	struct tare_thread *thread = tare_begin(TARE_SOURCE_CUDA);
+
+	if (tare_unlikely(!thread))
+		return NULL;
+	if (tare_unlikely(__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) !=
+			  tare_generation) &&
+	    !hook_define(hook, thread)) {
+		tare_end(thread);
+		return NULL;
+	}
+	if (tare_unlikely(thread->device != hook_device)) {
+		thread->device = hook_device;
+		trace_put(thread->buffer, tare_now(), DEVICE, (uint64_t)hook_device);
+	}
+	tare_close_ops(thread, frame);
+	return thread;
+}
+
+/* The span is its depth + 1. */
+#define ENTER(EVENT, ...)                                                                          \
+	do {                                                                                       \
+		struct tare_thread *thread = hook_begin(hook, frame);                              \
+		uint64_t span;                                                                     \
+                                                                                                   \
+		if (!thread)                                                                       \
+			return 0;                                                                  \
+		span = (uint64_t)thread->buffer->depth + 1;                                        \
+		trace_enter(thread->buffer, tare_now(), EVENT,                                     \
+			    __atomic_load_n(&hook->function, __ATOMIC_RELAXED), __VA_ARGS__);      \
+		tare_end(thread);                                                                  \
+		return span;                                                                       \
+	} while (0)
+
+uint64_t hook_enter_CALL(struct hook *hook, const void *frame)
+{
+	ENTER(CALL, tare_site(thread));
+}
+
+uint64_t hook_enter_LAUNCH(struct hook *hook, const void *frame, const void *stream)
+{
+	ENTER(LAUNCH, tare_site(thread), (uintptr_t)stream);
+}
+
+uint64_t hook_enter_COPY(struct hook *hook, const void *frame, const void *stream, unsigned kind,
+			 uint64_t bytes, const void *destination, const void *source)
+{
+	ENTER(COPY, tare_site(thread), (uintptr_t)stream, kind, bytes, (uintptr_t)destination,
+	      (uintptr_t)source);
+}
+
+uint64_t hook_enter_SET(struct hook *hook, const void *frame, const void *stream, uint64_t bytes,
+			const void *pointer)
+{
+	ENTER(SET, tare_site(thread), (uintptr_t)stream, bytes, (uintptr_t)pointer);
+}
+
+uint64_t hook_enter_MEMORY(struct hook *hook, const void *frame, const void *pointer,
+			   uint64_t bytes)
+{
+	ENTER(MEMORY, tare_site(thread), (uintptr_t)pointer, bytes);
+}
+
+uint64_t hook_enter_SYNC(struct hook *hook, const void *frame, const void *handle)
+{
+	ENTER(SYNC, tare_site(thread), (uintptr_t)handle);
+}
+
+void hook_leave(uint64_t span, int result, uint64_t value)
+{
+	uint32_t depth = (uint32_t)(span - 1);
+	struct tare_thread *thread = tare_begin_leave();
+	uint64_t now;
+
+	if (tare_unlikely(!thread))
+		return;
+	now = tare_now();
+	if (value != HOOK_NO_VALUE && thread->buffer->depth == span)
+		trace_put(thread->buffer, now, RESULT, value);
+	trace_leave(thread->buffer, now, depth, (uint64_t)(unsigned)result);
+	tare_end(thread);
+}
