@@ -36,13 +36,22 @@
 #include "traces/knobs.h"
 #include "traces/writer.h"
 
-#define TARE_EXPORT __attribute__((visibility("default")))
-#define TARE_COLD __attribute__((cold, noinline))
-#define tare_likely(x) __builtin_expect(!!(x), 1)
+#define TARE_EXPORT      __attribute__((visibility("default")))
+#define TARE_COLD        __attribute__((cold, noinline))
+#define tare_likely(x)   __builtin_expect(!!(x), 1)
 #define tare_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Who asks to record: decides whether it may start recording in a process that waits for its first op. */
-enum tare_source { TARE_SOURCE_FRAME, TARE_SOURCE_OP, TARE_SOURCE_CUDA };
+/*
+ * Who asks to record: decides whether it may start recording in a process that waits for its first op.
+ * ALLOCATION is CUDA for calls after which memory is known to be pinned or managed, or no longer: they
+ * are recorded during TARE_DELAY too.
+ */
+enum tare_source {
+	TARE_SOURCE_FRAME,
+	TARE_SOURCE_OP,
+	TARE_SOURCE_CUDA,
+	TARE_SOURCE_ALLOCATION,
+};
 
 /* All reasons to leave the fast path are one byte. Zero is what a new thread starts with. */
 enum tare_state {
@@ -55,9 +64,10 @@ enum tare_state {
 
 /* An operator that was entered and not yet found to be over, see torchhooks/. */
 struct tare_open_op {
-	const uintptr_t *word; /* stack word that holds the dispatcher's return address; NULL: unknown */
-	uintptr_t value;       /* what it held */
-	uintptr_t frame;       /* address of the tap's frame: at or above it, the operator is over */
+	const uintptr_t
+		*word;   /* stack word that holds the dispatcher's return address; NULL: unknown */
+	uintptr_t value; /* what it held */
+	uintptr_t frame; /* address of the tap's frame: at or above it, the operator is over */
 };
 
 #define TARE_OPEN_OPS_MAX 128u
@@ -65,37 +75,41 @@ struct tare_open_op {
 /* What a recording thread has, beyond its buffer. In mapped memory, zeroed at the thread's start. */
 struct tare_thread {
 	struct trace_buffer *buffer;
+	uint8_t rest; /* state between events: TARE_ON; TARE_NEW during TARE_DELAY */
+	bool ends;    /* its thread is about to end */
 
 	/* Frames: what the trace's reader believes is the innermost Python code. */
-	void *frame;           /* interpreter frame of the innermost FRAME; NULL: none of this trace */
-	uint32_t code;         /* its code id, or that of the last AT */
-	void *frame_code;      /* the code object that `code` stands for, where AT set it */
-	uintptr_t stack;       /* C stack address of the innermost frame hook */
-	void *python_thread;   /* PyThreadState, once seen; NULL on threads that never ran Python */
+	void *frame;      /* interpreter frame of the innermost FRAME; NULL: none of this trace */
+	uint32_t code;    /* its code id, or that of the last AT */
+	void *frame_code; /* the code object that `code` stands for, where AT set it */
+	uintptr_t stack;  /* C stack address of the innermost frame hook */
+	void *python_thread; /* PyThreadState, once seen; NULL on threads that never ran Python */
 
 	/* Operators (taps). */
-	uint32_t op_count;     /* open operators in `ops` */
-	uint32_t op_base;      /* of them, those that belong to spans further out: not to be closed now */
+	uint32_t op_count; /* open operators in `ops` */
+	uint32_t op_base; /* of them, those that belong to spans further out: not to be closed now */
 	uint32_t section_open; /* sections open and not suspended: > 0 means sites are the section's */
-	uint64_t next_sequence;/* torch's sequence number after the last section */
-	bool torch_thread_told;/* TORCH_THREAD is written */
+	uint64_t next_sequence; /* torch's sequence number after the last section */
+	bool torch_thread_told; /* TORCH_THREAD is written */
 	struct tare_open_op ops[TARE_OPEN_OPS_MAX];
 
 	/* CUDA. */
-	int32_t device;        /* current device as last told by DEVICE */
+	int32_t device; /* current device as last told by DEVICE */
 };
 
 struct tare_tls {
-	uint8_t state; /* enum tare_state */
+	uint8_t state;          /* enum tare_state */
+	bool libraries_changed; /* by dlopen in this thread; the sources do not know yet */
 	struct tare_thread *thread;
 };
 
-extern __thread struct tare_tls tare_tls __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct tare_tls tare_tls
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Of the process. Written at start-up and in a forked child only. */
 struct tare_process {
 	struct trace_file file;
-	uint32_t layers;       /* enum tare_layer bits that are on */
+	uint32_t layers; /* enum tare_layer bits that are on */
 	bool verbose;
 };
 
@@ -122,21 +136,26 @@ static inline __attribute__((always_inline)) struct tare_thread *tare_begin(enum
 	return tare_begin_slow(source);
 }
 
-/* The same on the way out of a span: never starts a thread. */
+struct tare_thread *tare_begin_leave_slow(void);
+
+/* The same on the way out of a span that was entered: never starts a thread. */
 static inline __attribute__((always_inline)) struct tare_thread *tare_begin_leave(void)
 {
 	if (tare_unlikely(tare_tls.state != TARE_ON))
-		return NULL;
+		return tare_begin_leave_slow();
 	tare_tls.state = TARE_INSIDE;
 	return tare_tls.thread;
 }
 
 static inline __attribute__((always_inline)) void tare_end(struct tare_thread *thread)
 {
-	tare_tls.state = tare_unlikely(thread->buffer->stopped) ? TARE_OFF : TARE_ON;
+	tare_tls.state = tare_unlikely(thread->buffer->stopped) ? TARE_OFF : thread->rest;
 }
 
-/* Slow path of tare_close_ops: how many of the innermost open operators are over. */
+/*
+ * Slow path of tare_close_ops: how many of the innermost open operators are over. Takes them off
+ * thread->ops.
+ */
 uint32_t tare_ops_over(struct tare_thread *thread, const void *frame_address);
 
 /*
@@ -163,7 +182,8 @@ extern uint64_t (*tare_python_site)(struct tare_thread *thread, void *python_thr
 
 static inline uint64_t tare_site(struct tare_thread *thread)
 {
-	return thread->section_open || !tare_python_site ? 0 : tare_python_site(thread, NULL, false);
+	return thread->section_open || !tare_python_site ? 0 :
+							   tare_python_site(thread, NULL, false);
 }
 
 /*

@@ -78,6 +78,8 @@ static int file_open_append(struct trace_file *file, uint64_t more, int flags, i
 	struct stat status;
 	int fd;
 
+	if (file->stop_at_ns && machine_clock_ns(CLOCK_MONOTONIC) >= file->stop_at_ns)
+		trace_file_stop(file, TRACE_STOP_DURATION, 0);
 	if (trace_file_stopped(file))
 		return -1;
 	fd = open(file->path, flags | O_APPEND | O_CLOEXEC | O_NOFOLLOW);

@@ -53,6 +53,7 @@ struct trace_file {
 	ino_t inode;
 	struct trace_header *header; /* the first page, mapped */
 	uint64_t max_bytes;
+	uint64_t stop_at_ns;         /* CLOCK_MONOTONIC; a block that is full after that is the last; 0: never */
 	uint32_t threads;            /* numbers given so far, updated atomically */
 	uint32_t clock_shift;
 	bool clock_is_tsc;
