@@ -63,10 +63,3 @@ TARE_EXPORT BY_JUMP void *dlopen(const char *file, int mode)
 	tare_tls.libraries_changed = true;
 	RETURN_BY_JUMP real_dlopen(file, mode);
 }
-
-void *libc_dlopen_loaded(const char *soname)
-{
-	if (!real_dlopen)
-		find_dlopen();
-	return real_dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
-}

@@ -70,6 +70,3 @@ void notes_forget(void);
 /* runtime.c */
 void thread_set_up(void);
 void thread_fork_child(bool inside);
-
-/* The real dlopen; called from here it looks only at what is loaded. libc_hooks.c */
-void *libc_dlopen_loaded(const char *soname);

@@ -3,7 +3,6 @@
  */
 #include "preload/runtime.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -67,7 +66,6 @@ static struct tare_thread *thread_start(void)
 		munmap(thread, sizeof(*thread));
 		return NULL;
 	}
-	thread->device = -1;
 	if (first)
 		process_describe(thread->buffer);
 	notes_write(thread->buffer);
@@ -188,12 +186,4 @@ void tare_verbose(const char *first, const char *second)
 	if (tare_process.verbose && writev(STDERR_FILENO, pieces, 4) < 0)
 		errno = 0;
 	errno = saved_errno;
-}
-
-void *tare_find_function(const char *soname, const char *name)
-{
-	void *library = soname ? libc_dlopen_loaded(soname) : NULL;
-	void *function = library ? dlsym(library, name) : NULL;
-
-	return function ? function : dlsym(RTLD_NEXT, name);
 }
