@@ -1,0 +1,211 @@
+/*
+ * table_text.c: a table as text: columns as wide as their contents, fitted to the terminal.
+ *
+ * Where the width is short, first the columns that may be dropped go, then texts are shortened.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "analyzer/memory.h"
+#include "analyzer/table_model.h"
+
+#define GAP              2
+#define PIPE_WIDTH       120
+#define TEXT_WIDTH_LEAST 14 /* a column of text is not made narrower than this before columns go */
+#define UNKNOWN          "–"
+
+unsigned output_width(void)
+{
+	struct winsize size;
+	const char *columns = getenv("COLUMNS");
+	long width = columns ? strtol(columns, NULL, 10) : 0;
+
+	if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		width = size.ws_col;
+	if (width <= 0)
+		width = PIPE_WIDTH;
+	return width < 40 ? 40 : width > 400 ? 400 : (unsigned)width;
+}
+
+bool output_colour(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+	       !(term && !strcmp(term, "dumb"));
+}
+
+const char *output_style(enum output_style style)
+{
+	static const char *const sequences[] = { "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m" };
+
+	return output_colour() ? sequences[style] : "";
+}
+
+static bool is_text(const struct column *column)
+{
+	return column->format == COLUMN_TEXT || column->format == COLUMN_PATH;
+}
+
+/* What a cell says; free it. */
+static char *cell_text(const struct column *column, const struct cell *cell)
+{
+	char number[TEXT_NUMBER_ROOM];
+
+	if (!table_cell_known(column, cell))
+		return strdup(UNKNOWN);
+	switch (column->format) {
+	case COLUMN_TEXT:
+	case COLUMN_PATH: return text_escape(cell->text);
+	case COLUMN_COUNT: text_count(number, cell->number); break;
+	case COLUMN_TIME: text_ns(number, cell->number); break;
+	case COLUMN_US: text_us(number, cell->number); break;
+	case COLUMN_PERCENT: text_percent(number, cell->number); break;
+	case COLUMN_BYTES: text_bytes(number, cell->number); break;
+	case COLUMN_REAL: snprintf(number, sizeof(number), "%.2f", cell->number); break;
+	case COLUMN_FLAG: return strdup(cell->number != 0 ? "yes" : "no");
+	}
+	return strdup(number);
+}
+
+struct layout {
+	const char **titles;
+	char **texts;     /* row by row */
+	unsigned *widths; /* 0: the column is left out */
+};
+
+static unsigned total_width(const struct table *table, const struct layout *layout)
+{
+	unsigned total = 0, shown = 0;
+
+	for (unsigned c = 0; c < table->column_count; c++) {
+		total += layout->widths[c];
+		shown += layout->widths[c] > 0;
+	}
+	return total + (shown ? (shown - 1) * GAP : 0);
+}
+
+/* What the columns of text could give before they become too narrow to read. */
+static unsigned spare_width(const struct table *table, const struct layout *layout)
+{
+	unsigned spare = 0;
+
+	for (unsigned c = 0; c < table->column_count; c++)
+		if (is_text(&table->columns[c]) && layout->widths[c] > TEXT_WIDTH_LEAST)
+			spare += layout->widths[c] - TEXT_WIDTH_LEAST;
+	return spare;
+}
+
+static void fit(const struct table *table, struct layout *layout, unsigned width)
+{
+	/* Columns that may go, the least important first. */
+	while (total_width(table, layout) > width + spare_width(table, layout)) {
+		unsigned worst = table->column_count;
+
+		for (unsigned c = 0; c < table->column_count; c++)
+			if (layout->widths[c] && table->columns[c].drop &&
+			    (worst == table->column_count ||
+			     table->columns[c].drop > table->columns[worst].drop))
+				worst = c;
+		if (worst == table->column_count)
+			break;
+		layout->widths[worst] = 0;
+	}
+	/* The widest text gives first. */
+	for (unsigned total; (total = total_width(table, layout)) > width;) {
+		unsigned widest = table->column_count;
+
+		for (unsigned c = 0; c < table->column_count; c++)
+			if (is_text(&table->columns[c]) &&
+			    (widest == table->column_count ||
+			     layout->widths[c] > layout->widths[widest]))
+				widest = c;
+		if (widest == table->column_count || layout->widths[widest] <= 4)
+			break;
+		layout->widths[widest]--;
+	}
+}
+
+static void measure(const struct table *table, struct layout *layout)
+{
+	for (unsigned c = 0; c < table->column_count; c++) {
+		const struct column *column = &table->columns[c];
+		bool known = column->keep_empty;
+		unsigned width = layout->titles[c] ? text_width(layout->titles[c]) : 0;
+
+		for (unsigned r = 0; r < table->row_count; r++) {
+			size_t at = (size_t)r * table->column_count + c;
+
+			known |= table_cell_known(column, &table->cells[at]);
+			layout->texts[at] = cell_text(column, &table->cells[at]);
+			unsigned cell_width = text_width(layout->texts[at]);
+			if (cell_width > width)
+				width = cell_width;
+		}
+		layout->widths[c] = column->title && (known || c == 0) ? width : 0;
+	}
+}
+
+static void print_cell(const struct column *column, const char *text, unsigned width, bool last,
+		       FILE *out)
+{
+	char *shown = text_shorten(text, width,
+				   column->format == COLUMN_PATH ? TEXT_CUT_START : TEXT_CUT_END);
+	unsigned pad = width - text_width(shown);
+
+	if (is_text(column))
+		fprintf(out, "%s%*s", shown, last ? 0 : (int)pad, "");
+	else
+		fprintf(out, "%*s%s", (int)pad, "", shown);
+	free(shown);
+}
+
+static void print_line(const struct table *table, const struct layout *layout,
+		       const char *const *texts, FILE *out)
+{
+	unsigned last = 0;
+
+	for (unsigned c = 0; c < table->column_count; c++)
+		if (layout->widths[c])
+			last = c;
+	for (unsigned c = 0; c <= last; c++) {
+		if (!layout->widths[c])
+			continue;
+		print_cell(&table->columns[c], texts[c] ? texts[c] : "", layout->widths[c],
+			   c == last, out);
+		if (c < last)
+			fprintf(out, "%*s", GAP, "");
+	}
+}
+
+void table_print_text(const struct table *table, const char *heading, FILE *out)
+{
+	size_t cells = (size_t)table->row_count * table->column_count;
+	struct layout layout = {
+		.titles = memory_zero(table->column_count, sizeof(char *)),
+		.texts = memory_zero(cells, sizeof(char *)),
+		.widths = memory_zero(table->column_count, sizeof(unsigned)),
+	};
+
+	for (unsigned c = 0; c < table->column_count; c++)
+		layout.titles[c] = c == 0 && heading ? heading : table->columns[c].title;
+	measure(table, &layout);
+	fit(table, &layout, output_width());
+	fputs(output_style(STYLE_HEADING), out);
+	print_line(table, &layout, layout.titles, out);
+	fprintf(out, "%s\n", output_style(STYLE_PLAIN));
+	for (unsigned r = 0; r < table->row_count; r++) {
+		print_line(table, &layout,
+			   (const char *const *)layout.texts + (size_t)r * table->column_count,
+			   out);
+		fputc('\n', out);
+	}
+	for (size_t i = 0; i < cells; i++)
+		free(layout.texts[i]);
+	free(layout.texts);
+	free(layout.titles);
+	free(layout.widths);
+}
