@@ -6,6 +6,7 @@
 
 #include "analyzer/message.h"
 #include "analyzer/options.h"
+#include "traces/version.h"
 
 #define COMMAND(name, help) int cmd_##name(int argc, char **argv);
 #include "analyzer/commands.def"

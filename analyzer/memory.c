@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/message.h"
-#include "analyzer/text.h"
+#include "analyzer/display.h"
 
 #define CHUNK_BYTES (256u << 10)
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/text.h"
+#include "analyzer/display.h"
 
 static void say(const char *kind, const char *format, va_list arguments)
 {

@@ -8,8 +8,6 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#define TARE_VERSION "0.1"
-
 enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 /* Options of the subcommands that read traces and print tables. */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyzer/table.h"
-#include "analyzer/text.h"
+#include "analyzer/display.h"
 
 struct cell {
 	char *text;

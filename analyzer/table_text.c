@@ -1,5 +1,5 @@
 /*
- * table_text.c: a table as text: columns as wide as their contents, fitted to the terminal.
+ * table_display.c: a table as text: columns as wide as their contents, fitted to the terminal.
  *
  * Where the width is short, first the columns that may be dropped go, then texts are shortened.
  */

@@ -1,5 +1,5 @@
-/* text.c: see text.h. */
-#include "analyzer/text.h"
+/* display.c: see display.h. */
+#include "analyzer/display.h"
 
 #include <math.h>
 #include <stdio.h>

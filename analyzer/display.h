@@ -1,5 +1,5 @@
 /*
- * text.h: text for terminals: UTF-8, escapes, widths, shortening, numbers with units.
+ * display.h: text for terminals: UTF-8, escapes, widths, shortening, numbers with units.
  *
  * For all of analyzer/. All text inside is UTF-8.
  */
