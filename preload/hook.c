@@ -82,10 +82,10 @@ static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
 	return found;
 }
 
-static inline __attribute__((always_inline)) struct tare_thread *hook_begin(struct hook *hook,
-									    const void *frame)
+static inline __attribute__((always_inline)) struct tare_thread *
+hook_begin(struct hook *hook, const void *frame, enum tare_source source)
 {
-	struct tare_thread *thread = tare_begin(TARE_SOURCE_CUDA);
+	struct tare_thread *thread = tare_begin(source);
 
 	if (tare_unlikely(!thread))
 		return NULL;
@@ -104,9 +104,9 @@ static inline __attribute__((always_inline)) struct tare_thread *hook_begin(stru
 }
 
 /* The span is its depth + 1. */
-#define ENTER(EVENT, ...)                                                                          \
+#define ENTER(asks, EVENT, ...)                                                                    \
 	do {                                                                                       \
-		struct tare_thread *thread = hook_begin(hook, frame);                              \
+		struct tare_thread *thread = hook_begin(hook, frame, asks);                        \
 		uint64_t span;                                                                     \
                                                                                                    \
 		if (!thread)                                                                       \
@@ -120,36 +120,37 @@ static inline __attribute__((always_inline)) struct tare_thread *hook_begin(stru
 
 uint64_t hook_enter_CALL(struct hook *hook, const void *frame)
 {
-	ENTER(CALL, tare_site(thread));
+	ENTER(TARE_SOURCE_CUDA, CALL, tare_site(thread));
 }
 
 uint64_t hook_enter_LAUNCH(struct hook *hook, const void *frame, const void *stream)
 {
-	ENTER(LAUNCH, tare_site(thread), (uintptr_t)stream);
+	ENTER(TARE_SOURCE_CUDA, LAUNCH, tare_site(thread), (uintptr_t)stream);
 }
 
 uint64_t hook_enter_COPY(struct hook *hook, const void *frame, const void *stream, unsigned kind,
 			 uint64_t bytes, const void *destination, const void *source)
 {
-	ENTER(COPY, tare_site(thread), (uintptr_t)stream, kind, bytes, (uintptr_t)destination,
-	      (uintptr_t)source);
+	ENTER(TARE_SOURCE_CUDA, COPY, tare_site(thread), (uintptr_t)stream, kind, bytes,
+	      (uintptr_t)destination, (uintptr_t)source);
 }
 
 uint64_t hook_enter_SET(struct hook *hook, const void *frame, const void *stream, uint64_t bytes,
 			const void *pointer)
 {
-	ENTER(SET, tare_site(thread), (uintptr_t)stream, bytes, (uintptr_t)pointer);
+	ENTER(TARE_SOURCE_CUDA, SET, tare_site(thread), (uintptr_t)stream, bytes,
+	      (uintptr_t)pointer);
 }
 
 uint64_t hook_enter_MEMORY(struct hook *hook, const void *frame, const void *pointer,
 			   uint64_t bytes)
 {
-	ENTER(MEMORY, tare_site(thread), (uintptr_t)pointer, bytes);
+	ENTER(TARE_SOURCE_ALLOCATION, MEMORY, tare_site(thread), (uintptr_t)pointer, bytes);
 }
 
 uint64_t hook_enter_SYNC(struct hook *hook, const void *frame, const void *handle)
 {
-	ENTER(SYNC, tare_site(thread), (uintptr_t)handle);
+	ENTER(TARE_SOURCE_CUDA, SYNC, tare_site(thread), (uintptr_t)handle);
 }
 
 void hook_leave(uint64_t span, int result, uint64_t value)
