@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "preload/process.h"
-#include "preload/text.h"
+#include "preload/join.h"
 
 struct process process;
 

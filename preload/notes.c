@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "preload/process.h"
-#include "preload/text.h"
+#include "preload/join.h"
 
 #define NOTES_MAX 64u
 

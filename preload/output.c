@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "preload/process.h"
-#include "preload/text.h"
+#include "preload/join.h"
 #include "traces/version.h"
 
 #define ENDING     ".tare"

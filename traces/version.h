@@ -3,4 +3,4 @@
  */
 #pragma once
 
-#define TARE_VERSION "0.1.0"
+#define TARE_VERSION "0.1"

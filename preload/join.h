@@ -1,5 +1,5 @@
 /*
- * text.h: puts short texts together, without stdio or malloc, for files' names and lines on stderr.
+ * join.h: puts short texts together, without stdio or malloc, for files' names and lines on stderr.
  *
  * For preload/. What does not fit is cut off, and `cut` says so.
  */
