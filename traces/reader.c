@@ -39,6 +39,16 @@ static const struct trace_event_desc *known_event(unsigned code, const char *nam
 	return desc->name && !strcmp(desc->name, name) ? desc : NULL;
 }
 
+/* Names are printed: nothing else may be in the text. */
+static bool plain_words(const char *line)
+{
+	for (; *line; line++)
+		if (!(*line >= 'a' && *line <= 'z') && !(*line >= 'A' && *line <= 'Z') &&
+		    !(*line >= '0' && *line <= '9') && !strchr("_:. ", *line))
+			return false;
+	return true;
+}
+
 /* One line of the descriptor text: event CODE NAME KIND FIELD... */
 static void descriptor_line(struct trace_reader *reader, char *line)
 {
@@ -48,12 +58,12 @@ static void descriptor_line(struct trace_reader *reader, char *line)
 		[TRACE_KIND_LOOSE] = "loose",
 		[TRACE_KIND_LEAVE] = "leave",
 	};
-	char *save, *end, *word = strtok_r(line, " ", &save);
+	char *save, *end, *word = plain_words(line) ? strtok_r(line, " ", &save) : NULL;
 
 	if (!word || strcmp(word, "event") || !(word = strtok_r(NULL, " ", &save)))
 		return;
 	unsigned long code = strtoul(word, &end, 10);
-	char *name = strtok_r(NULL, " ", &save), *kind = strtok_r(NULL, " ", &save);
+	char *name = strtok_r(NULL, " ", &save), *kind = name ? strtok_r(NULL, " ", &save) : NULL;
 	if (*end || code >= TRACE_EVENT_CODES || !kind)
 		return;
 
