@@ -1,0 +1,282 @@
+/*
+ * cmd_record.c: `tare record`: runs a program with libtare.so and says where its traces are.
+ *
+ * Its options are the knobs of traces/knobs.def. What became of the traces it learns from a journal,
+ * to which each traced process appends a line (TARE_JOURNAL).
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/display.h"
+#include "analyzer/launch.h"
+#include "analyzer/memory.h"
+#include "analyzer/message.h"
+#include "analyzer/options.h"
+#include "traces/knobs.h"
+#include "traces/layout.h"
+
+#define LISTED_MAX       8u
+#define OPTION_KNOB      0x100 /* + enum knob_id */
+#define OPTION_NAME_ROOM 32
+
+struct request {
+	const char *values[KNOB_COUNT]; /* NULL: not given */
+	char **command;
+};
+
+/* ------------------------------------------------------------------------------- options */
+
+static int option_key(unsigned id)
+{
+	return id == KNOB_OUTPUT ? 'o' : OPTION_KNOB + (int)id;
+}
+
+static bool is_flag(unsigned id)
+{
+	return strcmp(knob_descs[id].type, "flag") == 0;
+}
+
+/* Each knob is an option, but the journal, which is ours. */
+static const struct argp_option *knob_options(void)
+{
+	static struct argp_option options[KNOB_COUNT + 1];
+	static char names[KNOB_COUNT][OPTION_NAME_ROOM];
+	unsigned count = 0;
+
+	for (unsigned id = 0; id < KNOB_COUNT; id++) {
+		const struct knob_desc *knob = &knob_descs[id];
+		char *doc;
+
+		if (id == KNOB_JOURNAL)
+			continue;
+		for (unsigned i = 0; knob->name[i] && i < OPTION_NAME_ROOM - 1; i++)
+			names[id][i] = knob->name[i] == '_' ? '-' : (char)tolower(knob->name[i]);
+		if (asprintf(&doc, "%s (%s)", knob->meaning, knob->initial) < 0)
+			continue;
+		options[count++] = (struct argp_option){
+			.name = names[id],
+			.key = option_key(id),
+			.arg = is_flag(id)                     ? NULL :
+			       strcmp(knob->type, "text") == 0 ? "FILE" :
+								 knob->type,
+			.doc = doc, /* for as long as the command runs */
+		};
+	}
+	return options;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct request *request = state->input;
+	struct knobs knobs;
+
+	if (key == ARGP_KEY_ARG) {
+		request->command = state->argv + state->next - 1;
+		state->next = state->argc;
+		return 0;
+	}
+	for (unsigned id = 0; id < KNOB_COUNT; id++) {
+		if (id == KNOB_JOURNAL || key != option_key(id))
+			continue;
+		request->values[id] = is_flag(id) ? "1" : argument;
+		if (!*request->values[id] ||
+		    !knob_set(&knobs, (enum knob_id)id, request->values[id]))
+			return options_wrong(state, "wrong value '%s' (%s)", argument,
+					     knob_descs[id].meaning);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ------------------------------------------------------------------------------- environment */
+
+static void set_variable(enum knob_id id, const char *value)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), KNOB_PREFIX "%s", knob_descs[id].name);
+	setenv(name, value, 1);
+}
+
+/*
+ * Relative names are taken from here, not from where each process starts. Only the part that we add
+ * is protected from being expanded.
+ */
+static void set_output(const char *output)
+{
+	char folder[PATH_MAX], *path;
+	size_t used = 0;
+
+	if (*output == '/' || !getcwd(folder, sizeof(folder))) {
+		set_variable(KNOB_OUTPUT, output);
+		return;
+	}
+	path = memory_zero(2 * strlen(folder) + strlen(output) + 2, 1);
+	for (const char *c = folder; *c; c++) {
+		path[used++] = *c;
+		if (*c == '%')
+			path[used++] = '%';
+	}
+	sprintf(path + used, "/%s", output);
+	set_variable(KNOB_OUTPUT, path);
+	free(path);
+}
+
+static bool set_environment(const struct request *request, const char *library)
+{
+	const char *preload = getenv("LD_PRELOAD"), *output = getenv(KNOB_PREFIX "OUTPUT");
+	char *value;
+
+	if (strpbrk(library, ": ")) {
+		complain("LD_PRELOAD cannot hold a path with spaces or colons: %s", library);
+		return false;
+	}
+	if (asprintf(&value, "%s%s%s", library, preload && *preload ? ":" : "",
+		     preload ? preload : "") < 0)
+		return false;
+	setenv("LD_PRELOAD", value, 1);
+	free(value);
+	for (unsigned id = 0; id < KNOB_COUNT; id++) {
+		if (request->values[id])
+			set_variable((enum knob_id)id, request->values[id]);
+	}
+	if (request->values[KNOB_OUTPUT])
+		output = request->values[KNOB_OUTPUT];
+	set_output(output && *output ? output : knob_descs[KNOB_OUTPUT].initial);
+	return true;
+}
+
+/* ------------------------------------------------------------------------------- outcome */
+
+static const char *stop_reason(const struct trace_header *header)
+{
+	switch ((enum trace_stop)header->stopped) {
+	case TRACE_STOP_NONE: return NULL;
+	case TRACE_STOP_MAX_BYTES: return "it reached TARE_MAX_BYTES";
+	case TRACE_STOP_DURATION: return NULL; /* as was asked for */
+	case TRACE_STOP_WRITE:
+	case TRACE_STOP_MAP: return strerror((int)header->stop_errno);
+	case TRACE_STOP_FILE_LIMIT: return "the process's file size limit (RLIMIT_FSIZE)";
+	case TRACE_STOP_FILE_GONE: return "the file was moved or removed";
+	}
+	return "unknown";
+}
+
+static void say_trace(const char *path)
+{
+	struct trace_header header = { .stopped = TRACE_STOP_NONE };
+	char size[TEXT_NUMBER_ROOM];
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &status) != 0) {
+		complain("trace: %s (gone: %s)", path, strerror(errno));
+	} else {
+		const char *reason = pread(fd, &header, sizeof(header), 0) == sizeof(header) ?
+					     stop_reason(&header) :
+					     NULL;
+
+		text_bytes(size, (double)status.st_size);
+		complain("trace: %s (%s)%s%s", path, size, reason ? "; it ends early: " : "",
+			 reason ? reason : "");
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Reads the journal, says what is in it, and what is not. */
+static void say_outcome(const struct request *request, FILE *journal)
+{
+	unsigned traces = 0, failures = 0;
+	char *line = NULL, *first_failure = NULL;
+	size_t room = 0;
+	ssize_t length;
+
+	while ((length = getline(&line, &room, journal)) > 0) {
+		int at = 0, error;
+
+		if (line[length - 1] == '\n')
+			line[length - 1] = '\0';
+		if (sscanf(line, "opened %*d %n", &at), at) {
+			if (traces++ < LISTED_MAX)
+				say_trace(line + at);
+		} else if (sscanf(line, "failed %*d %d %n", &error, &at) == 1 && at) {
+			if (!failures++ &&
+			    asprintf(&first_failure, "%s: %s", line + at, strerror(error)) < 0)
+				first_failure = NULL;
+		}
+	}
+	if (traces > LISTED_MAX)
+		complain("and %u traces more, %u in all", traces - LISTED_MAX, traces);
+	if (failures)
+		complain("no trace of %u process%s: cannot create %s", failures,
+			 failures > 1 ? "es" : "", first_failure ? first_failure : "the file");
+	if (!traces && !failures) {
+		const char *layers = getenv(KNOB_PREFIX "LAYERS");
+		const char *obstacle = launch_obstacle(request->command[0]);
+
+		if (obstacle)
+			complain("no trace: %s %s", request->command[0], obstacle);
+		else if (layers && strcmp(layers, "none") == 0)
+			complain("no trace: " KNOB_PREFIX "LAYERS is none");
+		else
+			complain(
+				"no trace: no Python from 3.9 on and no CUDA runtime call was seen");
+	}
+	free(first_failure);
+	free(line);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = knob_options(),
+		.parser = parse_option,
+		.args_doc = "[--] COMMAND [ARGUMENT...]",
+		.doc = "Runs COMMAND with libtare.so and says on stderr where the traces are, or why "
+		       "there are none. Returns COMMAND's exit status, 128 + N if signal N ended it.",
+	};
+	char journal_path[PATH_MAX];
+	const char *temporary = getenv("TMPDIR");
+	struct request request = { .command = NULL };
+	int status, error;
+
+	if (options_parse(&argp, ARGP_IN_ORDER, argc, argv, &request, &status) != 0)
+		return status;
+	if (!request.command)
+		return complain("no command to run; '%s --help' says more", argv[0]);
+	char *library = launch_find_library();
+	if (!library || !set_environment(&request, library)) {
+		free(library);
+		return STATUS_WRONG;
+	}
+	free(library);
+
+	snprintf(journal_path, sizeof(journal_path), "%s/tare-journal-XXXXXX",
+		 temporary && *temporary ? temporary : "/tmp");
+	int fd = mkostemp(journal_path, O_CLOEXEC);
+	FILE *journal = fd < 0 ? NULL : fdopen(fd, "r");
+	if (journal)
+		set_variable(KNOB_JOURNAL, journal_path);
+	else
+		warn("%s: %s: where the traces are will not be said", journal_path,
+		     strerror(errno));
+
+	status = launch_run(request.command, &error);
+	if (error)
+		complain("cannot run %s: %s", request.command[0], strerror(error));
+	if (journal) {
+		if (!error)
+			say_outcome(&request, journal);
+		fclose(journal);
+		unlink(journal_path);
+	}
+	return status;
+}

@@ -1,0 +1,22 @@
+/*
+ * launch.h: runs a program as if it had been started without us, and finds what it is to be run with.
+ *
+ * For cmd_record.c and cmd_lib.c.
+ */
+#pragma once
+
+/* The path of libtare.so, beside this command or installed with it; free it. NULL, and said, if none. */
+char *launch_find_library(void);
+
+/*
+ * Runs `argv` with this process's environment, and waits. Signals that are sent to us alone are passed
+ * on; those of the terminal reach the program by themselves. Returns the exit status as a shell tells
+ * it: 128 + n after signal n. Where it cannot be run: 127 (not found) or 126, and *error_p is an errno.
+ */
+int launch_run(char **argv, int *error_p);
+
+/*
+ * Why LD_PRELOAD would not reach `command`, which is looked up in PATH as execvp does: a clause that
+ * follows "it", or NULL where nothing speaks against it.
+ */
+const char *launch_obstacle(const char *command);
