@@ -82,6 +82,12 @@ static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
 	return found;
 }
 
+static TARE_COLD void tell_device(struct tare_thread *thread)
+{
+	thread->device = hook_device;
+	trace_put(thread->buffer, tare_now(), DEVICE, (uint64_t)hook_device);
+}
+
 static inline __attribute__((always_inline)) struct tare_thread *
 hook_begin(struct hook *hook, const void *frame, enum tare_source source)
 {
@@ -95,10 +101,8 @@ hook_begin(struct hook *hook, const void *frame, enum tare_source source)
 		tare_end(thread);
 		return NULL;
 	}
-	if (tare_unlikely(thread->device != hook_device)) {
-		thread->device = hook_device;
-		trace_put(thread->buffer, tare_now(), DEVICE, (uint64_t)hook_device);
-	}
+	if (tare_unlikely(thread->device != hook_device))
+		tell_device(thread);
 	tare_close_ops(thread, frame);
 	return thread;
 }
