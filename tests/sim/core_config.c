@@ -74,8 +74,8 @@ bool core_table_find(const char *table, const char *name, bool whole, double *va
 		const char *colon = memrchr(table, ':', length);
 		size_t key = colon ? (size_t)(colon - table) : 0;
 
-		if (key && (whole ? key == name_length && !memcmp(name, table, key)
-				  : memmem(name, name_length, table, key) != NULL)) {
+		if (key && (whole ? key == name_length && !memcmp(name, table, key) :
+				    memmem(name, name_length, table, key) != NULL)) {
 			*value = strtod(colon + 1, NULL);
 			return true;
 		}

@@ -39,16 +39,16 @@ struct counts {
 	uint32_t pid, max_functions, max_threads, columns;
 	uint32_t library_bytes, name_bytes, names_offset, slots_offset, slot_bytes;
 	_Atomic uint32_t functions, threads;
-	uint32_t left_out;              /* functions or threads that found no room */
+	uint32_t left_out; /* functions or threads that found no room */
 	char reserved[8];
 	struct name names[MAX_FUNCTIONS];
 	struct slot slots[MAX_THREADS];
 };
 
 static struct sim_library *libraries;
-static unsigned rows;                   /* of all libraries together */
+static unsigned rows; /* of all libraries together */
 static const char *host_us_table;
-static struct counts *counts;           /* MAP_FAILED: counting is off */
+static struct counts *counts; /* MAP_FAILED: counting is off */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local struct slot *slot;
@@ -62,8 +62,9 @@ static bool counts_path(char *path, size_t size)
 	if (!pattern || !*pattern)
 		return false;
 	const char *at = strstr(pattern, "%p");
-	int n = at ? snprintf(path, size, "%.*s%d%s", (int)(at - pattern), pattern, getpid(), at + 2)
-		   : snprintf(path, size, "%s.%d", pattern, getpid());
+	int n = at ? snprintf(path, size, "%.*s%d%s", (int)(at - pattern), pattern, getpid(),
+			      at + 2) :
+		     snprintf(path, size, "%s.%d", pattern, getpid());
 	return n > 0 && (size_t)n < size;
 }
 

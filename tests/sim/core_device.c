@@ -61,7 +61,7 @@ void core_wait_until(uint64_t when)
 
 static void stream_init(struct sim_stream *s, int device, bool nonblocking, int priority)
 {
-	*s = (struct sim_stream) {
+	*s = (struct sim_stream){
 		.magic = STREAM_MAGIC,
 		.device = device,
 		.nonblocking = nonblocking,
@@ -202,7 +202,7 @@ int sim_stream_destroy(void *handle)
 	if ((uintptr_t)handle <= 2 || s->magic != STREAM_MAGIC || s->legacy)
 		return SIM_INVALID_HANDLE;
 	core_lock();
-	core_capture_break(s);
+	core_capture_leave(s);
 	core_unlock();
 	core_host_calls_wait(s);
 	if (s->queue)
@@ -234,7 +234,7 @@ struct sim_stream *sim_stream(void *handle, enum sim_default none)
 
 void sim_stream_info(const struct sim_stream *s, struct sim_stream_info *info)
 {
-	*info = (struct sim_stream_info) {
+	*info = (struct sim_stream_info){
 		.id = s->id,
 		.device = s->device,
 		.priority = s->priority,

@@ -100,7 +100,7 @@ void sim_graph_keep(struct sim_graph *g, void (*drop)(void *), void *object)
 	if (!k)
 		return;
 	core_lock();
-	*k = (struct kept) { .drop = drop, .object = object, .next = g->kept };
+	*k = (struct kept){ .drop = drop, .object = object, .next = g->kept };
 	g->kept = k;
 	core_unlock();
 }
@@ -119,7 +119,7 @@ int core_graph_add(struct sim_graph *g, const struct sim_work *work, uint64_t of
 	struct node *node = malloc(sizeof(*node));
 	if (!node)
 		return SIM_OUT_OF_MEMORY;
-	*node = (struct node) { .work = *work, .offset = offset };
+	*node = (struct node){ .work = *work, .offset = offset };
 	g->nodes[g->count++] = node;
 	if (g->ns < offset + work->ns)
 		g->ns = offset + work->ns;
@@ -134,7 +134,7 @@ struct sim_exec *sim_graph_instantiate(struct sim_graph *g)
 		return NULL;
 	core_lock();
 	g->references++;
-	*x = (struct sim_exec) { .graph = g, .count = g->count, .ns = g->ns };
+	*x = (struct sim_exec){ .graph = g, .count = g->count, .ns = g->ns };
 	core_unlock();
 	return x;
 }
@@ -151,7 +151,7 @@ int sim_exec_update(struct sim_exec *x, struct sim_graph *g)
 
 	core_lock();
 	g->references++;
-	*x = (struct sim_exec) { .graph = g, .count = g->count, .ns = g->ns };
+	*x = (struct sim_exec){ .graph = g, .count = g->count, .ns = g->ns };
 	core_unlock();
 	sim_graph_destroy(old);
 	return SIM_OK;
@@ -213,6 +213,19 @@ static void join(struct sim_capture *c, struct sim_stream *s, uint64_t at)
 	c->streams = s;
 }
 
+void core_capture_leave(struct sim_stream *s)
+{
+	struct sim_stream **at;
+
+	if (!core_capture_break(s))
+		return;
+	at = &s->capture->streams;
+	while (*at != s)
+		at = &(*at)->capture_next;
+	*at = s->capture_next;
+	s->capture = NULL;
+}
+
 int core_capture_break(struct sim_stream *s)
 {
 	if (!s->capture)
@@ -257,7 +270,7 @@ int core_capture_event_wait(struct sim_stream *s, struct sim_event *e)
 {
 	struct sim_capture *c = event_capture(e);
 
-	if (!c)         /* nothing recorded, or a moment outside of this capture */
+	if (!c) /* nothing recorded, or a moment outside of this capture */
 		return e->capture || !s->capture ? SIM_INVALID_VALUE : SIM_OK;
 	if (s->capture && s->capture != c)
 		return core_capture_break(s);
@@ -371,8 +384,7 @@ int sim_capture_check(void)
 	core_lock();
 	for (struct sim_capture *c = captures; c; c = c->next) {
 		if (c->mode == SIM_RELAXED ||
-		    (c->owner != gettid() &&
-		     (c->mode != SIM_GLOBAL || thread_mode != SIM_GLOBAL)))
+		    (c->owner != gettid() && (c->mode != SIM_GLOBAL || thread_mode != SIM_GLOBAL)))
 			continue;
 		c->broken = true;
 		rc = SIM_CAPTURE_UNSUPPORTED;

@@ -13,8 +13,8 @@ struct host_call {
 	struct host_call *next;
 };
 
-static struct host_call *calls;         /* by time; guarded by the core's lock */
-static unsigned pending;                /* on all streams */
+static struct host_call *calls; /* by time; guarded by the core's lock */
+static unsigned pending;        /* on all streams */
 static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
 static bool started;
 
@@ -51,7 +51,7 @@ void core_host_call(struct sim_stream *s, uint64_t when, void (*call)(void *), v
 
 	if (!c)
 		return;
-	*c = (struct host_call) { .when = when, .stream = s, .call = call, .arg = arg };
+	*c = (struct host_call){ .when = when, .stream = s, .call = call, .arg = arg };
 	while (*at && (*at)->when <= when)
 		at = &(*at)->next;
 	c->next = *at;

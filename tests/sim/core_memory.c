@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include "core.h"
 
-static struct sim_region *regions;      /* by base, disjoint */
+static struct sim_region *regions; /* by base, disjoint */
 static size_t region_count, region_room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -177,8 +177,7 @@ int sim_host_register(void *p, size_t size, unsigned flags)
 		return rc;
 	pthread_mutex_lock(&lock);
 	size_t next = position(r.base);
-	bool overlaps = find(r.base) ||
-			(next < region_count && regions[next].base - r.base < size);
+	bool overlaps = find(r.base) || (next < region_count && regions[next].base - r.base < size);
 	if (overlaps)
 		rc = SIM_HOST_ALREADY_REGISTERED;
 	else

@@ -40,7 +40,7 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 
 int sim_launch(struct sim_stream *s, uint64_t ns)
 {
-	return sim_submit(s, &(struct sim_work) { .kind = SIM_KERNEL, .ns = ns });
+	return sim_submit(s, &(struct sim_work){ .kind = SIM_KERNEL, .ns = ns });
 }
 
 static uint64_t table_ns(const char *name, double fallback_us)
@@ -116,15 +116,15 @@ int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
 	known(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice), &dst);
 	known(c->src, span(c->width, c->height, c->depth, c->src_pitch, c->src_slice), &src);
 	if (c->column == SIM_DEFAULT)
-		c->column = on_device(&src) ? (on_device(&dst) ? SIM_D2D : SIM_D2H)
-					    : (on_device(&dst) ? SIM_H2D : SIM_H2H);
+		c->column = on_device(&src) ? (on_device(&dst) ? SIM_D2D : SIM_D2H) :
+					      (on_device(&dst) ? SIM_H2D : SIM_H2H);
 
 	bool from_device = c->column == SIM_D2H || c->column == SIM_D2D;
 	bool to_device = c->column == SIM_H2D || c->column == SIM_D2D;
 	if ((from_device && src.type == SIM_MEM_NONE) || (to_device && dst.type == SIM_MEM_NONE))
 		return SIM_INVALID_VALUE;
-	work.ns = copy_ns(bytes, from_device && to_device ? sim_config()->device_gbps
-							  : sim_config()->copy_gbps);
+	work.ns = copy_ns(bytes, from_device && to_device ? sim_config()->device_gbps :
+							    sim_config()->copy_gbps);
 
 	int rc = async ? SIM_OK : sim_capture_check();
 	if (!rc)

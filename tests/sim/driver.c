@@ -29,11 +29,11 @@ struct CUfunc_st {
 };
 
 #define ENTER(name) ENTER_(name)
-#define ENTER_(name)                                                             \
-	do {                                                                     \
-		int enter_rc = sim_call(&driver_library, FN_##name, SIM_PLAIN, 0); \
-		if (enter_rc)                                                    \
-			return (CUresult)enter_rc;                               \
+#define ENTER_(name)                                                                               \
+	do {                                                                                       \
+		int enter_rc = sim_call(&driver_library, FN_##name, SIM_PLAIN, 0);                 \
+		if (enter_rc)                                                                      \
+			return (CUresult)enter_rc;                                                 \
 	} while (0)
 
 static char contexts[64], module;
@@ -72,7 +72,15 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	(void)device;
 	ENTER(cuDeviceGetName);
-	snprintf(name, (size_t)length, "Simulated GPU");
+	snprintf(name, (size_t)length, "%s", SIM_NAME);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+	ENTER(cuDeviceGetUuid);
+	memcpy(uuid->bytes, SIM_UUID, sizeof(uuid->bytes));
+	uuid->bytes[15] = (char)device;
 	return CUDA_SUCCESS;
 }
 
@@ -125,8 +133,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
 EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
 	ENTER(cuCtxSetCurrent);
-	return context ? (CUresult)sim_device_set((int)((char *)context - contexts))
-		       : CUDA_SUCCESS;
+	return context ? (CUresult)sim_device_set((int)((char *)context - contexts)) : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxGetDevice(CUdevice *device)
@@ -140,6 +147,22 @@ EXPORT CUresult cuCtxSynchronize(void)
 {
 	ENTER(cuCtxSynchronize);
 	return (CUresult)sim_device_synchronize();
+}
+
+EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	(void)limit;
+	ENTER(cuCtxGetLimit);
+	*value = 8 << 20;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	(void)limit;
+	(void)value;
+	ENTER(cuCtxSetLimit);
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream stream)
@@ -234,7 +257,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule loaded, const char
 	f = malloc(sizeof(*f));
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*f = (struct CUfunc_st) { .name = strdup(name), .ns = sim_kernel_ns(name) };
+	*f = (struct CUfunc_st){ .name = strdup(name), .ns = sim_kernel_ns(name) };
 	*out = f;
 	return CUDA_SUCCESS;
 }
@@ -243,9 +266,9 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, C
 {
 	(void)f;
 	ENTER(cuFuncGetAttribute);
-	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? SIM_BLOCK_THREADS
-		 : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? SIM_WARP
-								      : 0;
+	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? SIM_BLOCK_THREADS :
+		 attribute == CU_FUNC_ATTRIBUTE_NUM_REGS              ? SIM_WARP :
+									0;
 	return CUDA_SUCCESS;
 }
 
@@ -333,16 +356,41 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned *)data = r.type == SIM_MEM_HOST ? CU_MEMORYTYPE_HOST
-							   : CU_MEMORYTYPE_DEVICE;
+		*(unsigned *)data = r.type == SIM_MEM_HOST ? CU_MEMORYTYPE_HOST :
+							     CU_MEMORYTYPE_DEVICE;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(CUdeviceptr *)data = p;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)data = r.device;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = p; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = r.device; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
+}
+
+EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr p)
+{
+	struct sim_region r;
+
+	ENTER(cuMemGetAddressRange);
+	if (!sim_region_find((void *)p, &r))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (base)
+		*base = r.base;
+	if (size)
+		*size = r.size;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
+{
+	struct sim_set set = {
+		.dst = (char *)dst,
+		.width = count * 4,
+		.height = 1,
+		.depth = 1,
+		.value = value,
+		.size = 4,
+	};
+
+	ENTER(cuMemsetD32Async);
+	struct sim_stream *s = sim_stream(stream, SIM_LEGACY);
+	return s ? (CUresult)sim_set(s, &set) : CUDA_ERROR_INVALID_HANDLE;
 }

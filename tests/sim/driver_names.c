@@ -28,11 +28,11 @@ __attribute__((constructor)) static void library_init(void)
 	sim_library_add(&driver_library);
 }
 
-#define FN(name)                                                      \
-	__attribute__((weak, visibility("default"))) int name(void);  \
-	int name(void)                                                \
-	{                                                             \
-		sim_call(&driver_library, FN_##name, SIM_PLAIN, 0);   \
-		return sim_missing(&driver_library, FN_##name);       \
+#define FN(name)                                                                                   \
+	__attribute__((weak, visibility("default"))) int name(void);                               \
+	int name(void)                                                                             \
+	{                                                                                          \
+		sim_call(&driver_library, FN_##name, SIM_PLAIN, 0);                                \
+		return sim_missing(&driver_library, FN_##name);                                    \
 	}
 #include "driver_names.def"

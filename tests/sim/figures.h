@@ -5,6 +5,10 @@
 #ifndef TARE_SIM_FIGURES_H
 #define TARE_SIM_FIGURES_H
 
+#define SIM_NAME "Simulated GPU"
+/* The last byte is the device's number. */
+#define SIM_UUID "simulated GPU  "
+
 enum {
 	SIM_SM_COUNT = 132,
 	SIM_WARP = 32,

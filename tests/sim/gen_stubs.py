@@ -26,6 +26,8 @@ UNVERSIONED = [(r"cusparseLt", "libcusparseLt"), (r"p?nccl[A-Z]", "libnccl"), (r
                (r"nvshmem", "libnvshmem_host")]
 
 # The first that fits a name gives its rule; a body in stub_<library>.c goes before all of them.
+# OUT4 and OUT8 have the position of the argument, from 0, that points to a size: the simulated
+# libraries need no workspace.
 RULES = [
     (r"cupti", "FAIL"),
     (r"cu\w*SetStream(_v2)?$", "SET_STREAM"),
@@ -34,7 +36,35 @@ RULES = [
     (r"cusparseCreateIdentityPermutation", "WORK"),
     (r"cu(blas|blasLt|dnn|sparse|solverDn|solverSp|rand)\w*(Create|_create)", "CREATE"),
     (r"cublasGet(?!Matrix|Vector)", "GET"),
-    (r"\w*(bufferSize|buffer_size|_analysis|_preprocess|Nnz$|zeroPivot|workEstimation)", "PLAIN"),
+    (r"cusolverDn[SDCZ](geqrf|getrf|potrf)_bufferSize", "OUT4", 5),
+    (r"cusolverDn[SDCZ](syevd|heevd|syevj|heevj|orgqr|ungqr)\w*_bufferSize", "OUT4", 7),
+    (r"cusolverDn[SDCZ](ormqr|unmqr)_bufferSize", "OUT4", 11),
+    (r"cusolverDn[SDCZ]sytrf_bufferSize", "OUT4", 4),
+    (r"cusolverDn[SDCZ]gesvd_bufferSize", "OUT4", 3),
+    (r"cusolverDn[SDCZ]gesvdj_bufferSize", "OUT4", 12),
+    (r"cusolverDn[SDCZ]gesvdjBatched_bufferSize", "OUT4", 11),
+    (r"cusolverDn[SDCZ]gesvdaStridedBatched_bufferSize", "OUT4", 15),
+    (r"cusolverDnXpotrf_bufferSize", "OUT8", 8, 9),
+    (r"cusolverDnXgeqrf_bufferSize", "OUT8", 10, 11),
+    (r"cusolverDnX(syevd|syevBatched|sytrs)_bufferSize", "OUT8", 11, 12),
+    (r"cusolverDnXgeev_bufferSize", "OUT8", 17, 18),
+    (r"cusparse(SpMM|SDDMM|SpSM)_bufferSize", "OUT8", 10),
+    (r"cusparse(SpMV|SpSV)_bufferSize", "OUT8", 9),
+    (r"cusparseSpGEMM_(workEstimation|compute)", "OUT8", 11),
+    (r"cusparseSpMatGetSize", "OUT8", 1, 3),
+    (r"cusparse[SDCZ]csrgeam2_bufferSizeExt", "OUT8", 19),
+    (r"cusparseX(coosort|csrsort)_bufferSizeExt", "OUT8", 6),
+    (r"cusparse[SDCZ]bsrsv2_bufferSize", "OUT4", 11),
+    (r"cusparse[SDCZ]bsrsm2_bufferSize", "OUT4", 13),
+    (r"cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize", "OUT8", 8),
+    (r"cudnnGetBatchNormalizationBackwardExWorkspaceSize", "OUT8", 10),
+    (r"cudnnGetBatchNormalizationTrainingExReserveSpaceSize", "OUT8", 5),
+    (r"cudnnGetConvolution\w*WorkspaceSize", "OUT8", 6),
+    (r"cudnnGetCTCLossWorkspaceSize_v8", "OUT8", 5),
+    (r"cudnnGetCTCLossWorkspaceSize", "OUT8", 8),
+    (r"cudnnGetRNNTempSpaceSizes", "OUT8", 4, 5),
+    (r"cudnnDropoutGetStatesSize", "OUT8", 1),
+    (r"\w*(_analysis|_preprocess|Nnz$|zeroPivot)", "PLAIN"),
     (r"cu(blas|solverDn|solverSp)(?!Set|Get|Lt)[SDCZHIGX]\w*", "WORK"),
     (r"cusparse([SDCZX][a-z]|Sp|SD)(?!\w*(Set|Get))\w*", "WORK"),
     (r"cudnn(?!Set|Get|Find)\w*(Forward|Backward|Execute|Inference|CTCLoss)", "WORK"),
@@ -87,7 +117,11 @@ def wanted(torch):
 
 
 def rule(name):
-    return next((kind for pattern, kind in RULES if re.match(pattern, name)), "PLAIN")
+    """The rule of a name and the first and last argument it is about."""
+    for pattern, kind, *at in RULES:
+        if re.match(pattern, name):
+            return kind, at[0] if at else 0, at[-1] if at else 0
+    return "PLAIN", 0, 0
 
 
 def bodies(soname):
@@ -111,7 +145,7 @@ def build(soname, versions, options):
     names = sorted(set().union(*versions.values()))
     listed = options.out / f"{soname}.names"
     script = options.out / f"{soname}.map"
-    write(listed, "".join(f"FN({n}, {rule(n)})\n" for n in names))
+    write(listed, "".join("FN({}, {}, {}, {})\n".format(n, *rule(n)) for n in names))
     write(script, "".join(f"{node} {{ {'global:' if members else 'local: *;'} "
                           f"{' '.join(n + ';' for n in sorted(members))} }};\n"
                           for node, members in versions.items()))

@@ -42,23 +42,23 @@ enum sim_error {
  * Knobs, each an environment variable TARE_SIM_<name>, read once when the core is loaded.
  * KNOB(name, field, default, meaning); the tables of text are parsed where they are used.
  */
-#define SIM_KNOBS(KNOB)                                                                         \
-	KNOB("KERNEL_US", kernel_us, 0.5, "device time of a kernel that KERNELS does not name") \
-	KNOB("COPY_US", copy_us, 1.0, "fixed device time of a copy or a set")                   \
-	KNOB("COPY_GBPS", copy_gbps, 20.0, "rate between host and device, GB/s")                \
-	KNOB("DEVICE_GBPS", device_gbps, 1000.0, "rate within a device, GB/s")                  \
-	KNOB("LIBRARY_US", library_us, 2.0, "device time of a cuBLAS, cuDNN, NCCL... call")     \
-	KNOB("QUEUE", queue, 1024, "operations a stream holds before a launch blocks")          \
-	KNOB("DEVICES", devices, 1, "number of devices")                                        \
-	KNOB("MEMORY_GB", memory_gb, 80, "memory of each device, GB")                           \
+#define SIM_KNOBS(KNOB)                                                                            \
+	KNOB("KERNEL_US", kernel_us, 0.5, "device time of a kernel that KERNELS does not name")    \
+	KNOB("COPY_US", copy_us, 1.0, "fixed device time of a copy or a set")                      \
+	KNOB("COPY_GBPS", copy_gbps, 20.0, "rate between host and device, GB/s")                   \
+	KNOB("DEVICE_GBPS", device_gbps, 1000.0, "rate within a device, GB/s")                     \
+	KNOB("LIBRARY_US", library_us, 2.0, "device time of a cuBLAS, cuDNN, NCCL... call")        \
+	KNOB("QUEUE", queue, 1024, "operations a stream holds before a launch blocks")             \
+	KNOB("DEVICES", devices, 1, "number of devices")                                           \
+	KNOB("MEMORY_GB", memory_gb, 80, "memory of each device, GB")                              \
 	KNOB("CC", cc, 9.0, "compute capability, major.minor")
 
 struct sim_config {
 #define KNOB(name, field, value, meaning) double field;
 	SIM_KNOBS(KNOB)
 #undef KNOB
-	int device_count;    /* DEVICES under CUDA_VISIBLE_DEVICES */
-	bool blocking;       /* CUDA_LAUNCH_BLOCKING=1 */
+	int device_count; /* DEVICES under CUDA_VISIBLE_DEVICES */
+	bool blocking;    /* CUDA_LAUNCH_BLOCKING=1 */
 };
 
 SIM_API const struct sim_config *sim_config(void);
@@ -73,8 +73,8 @@ struct sim_library {
 	const char *soname;
 	const char *const *functions;
 	unsigned count;
-	unsigned base;          /* the core's: row of function 0 */
-	double *host_us;        /* the core's: TARE_SIM_HOST_US by function, or NULL */
+	unsigned base;   /* the core's: row of function 0 */
+	double *host_us; /* the core's: TARE_SIM_HOST_US by function, or NULL */
 	struct sim_library *next;
 };
 
@@ -93,7 +93,7 @@ struct sim_event;
 struct sim_graph;
 struct sim_exec;
 
-SIM_API int sim_device(void);                  /* the calling thread's */
+SIM_API int sim_device(void); /* the calling thread's */
 SIM_API int sim_device_set(int device);
 SIM_API int sim_device_synchronize(void);
 SIM_API int sim_device_reset(void);
@@ -136,7 +136,7 @@ struct sim_region {
 	enum sim_memory type;
 	int device;
 	unsigned flags;
-	bool registered;        /* the program's own memory, not ours to unmap */
+	bool registered; /* the program's own memory, not ours to unmap */
 };
 
 SIM_API int sim_alloc(enum sim_memory type, size_t size, unsigned flags, void **out);
@@ -154,22 +154,22 @@ enum sim_work_kind { SIM_KERNEL, SIM_COPY, SIM_SET, SIM_HOST };
 struct sim_copy {
 	char *dst;
 	const char *src;
-	size_t width, height, depth;            /* bytes, rows, slices */
-	size_t dst_pitch, src_pitch;            /* from row to row */
-	size_t dst_slice, src_slice;            /* from slice to slice */
-	int column;                             /* SIM_H2H ... SIM_DEFAULT */
+	size_t width, height, depth; /* bytes, rows, slices */
+	size_t dst_pitch, src_pitch; /* from row to row */
+	size_t dst_slice, src_slice; /* from slice to slice */
+	int column;                  /* SIM_H2H ... SIM_DEFAULT */
 };
 
 struct sim_set {
 	char *dst;
 	size_t width, height, depth, pitch, slice;
 	unsigned value;
-	unsigned size;                          /* of the value: 1, 2 or 4 bytes */
+	unsigned size; /* of the value: 1, 2 or 4 bytes */
 };
 
 struct sim_work {
 	enum sim_work_kind kind;
-	uint64_t ns;                            /* device time */
+	uint64_t ns; /* device time */
 	union {
 		struct sim_copy copy;
 		struct sim_set set;

@@ -9,7 +9,7 @@ V ?=
 
 SIM := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 SIM_OUT := $(BUILD)/sim
-SIM_SAY = $(if $(V),,@printf '  %-7s %s\n' $(1) '$(2)';)
+SIM_SAY = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) '$(2)';)
 
 # Asked of $(PY) once, and only where a recipe or prerequisite of the simulator needs it.
 SIM_SITE = $(eval SIM_SITE := $$(shell $(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'))$(SIM_SITE)
@@ -26,15 +26,16 @@ SIM_LDFLAGS = -shared -Wl,-Bsymbolic,-z,defs,-z,now,-rpath,'$$ORIGIN'
 
 SIM_HEADERS := $(wildcard $(SIM)/*.h $(SIM)/*.def $(SIM)/include/crt/*.h)
 SIM_CORE := $(wildcard $(SIM)/core_*.c)
-SIM_RUNTIME := $(wildcard $(SIM)/runtime_*.c)
+SIM_RUNTIME := $(wildcard $(SIM)/cudart_*.c)
 SIM_TWICE := copy launch stream
 SIM_DRIVER := $(SIM)/driver.c $(SIM)/driver_names.c
 
-# A single sub-make per call, so that what depends on $(PY) is found out only for these targets.
+# A make of its own: in parallel whatever -j is, and $(PY) is asked only when this target is made.
+## sim: the simulated CUDA device, below $(BUILD)/sim
 .PHONY: sim sim-all sim-clean
 sim:
 	+@$(MAKE) --no-print-directory -j$$(nproc) -f $(SIM)/sim.mk sim-all \
-		BUILD=$(BUILD) PY=$(PY) CC=$(CC) V=$(V) SIM_INNER=1
+		BUILD='$(BUILD)' PY='$(PY)' CC='$(CC)' V='$(V)' SIM_INNER=1
 
 sim-clean:
 	rm -rf $(SIM_OUT)
@@ -60,7 +61,7 @@ $(SIM_OUT)/lib/libtaresim.so: $(SIM_CORE:$(SIM)/%.c=$(SIM_OUT)/obj/%.o) $(SIM)/c
 define SIM_RUNTIME_RULES
 SIM_INCLUDE_$(1) := -isystem $(SIM_CUDA$(1)_INCLUDE) -idirafter $(SIM)/include
 SIM_OBJECTS_$(1) := $(SIM_RUNTIME:$(SIM)/%.c=$(SIM_OUT)/obj/cu$(1)-%.o) \
-	$(SIM_TWICE:%=$(SIM_OUT)/obj/cu$(1)-runtime_%-ptsz.o)
+	$(SIM_TWICE:%=$(SIM_OUT)/obj/cu$(1)-cudart_%-ptsz.o)
 
 $(SIM_OUT)/obj/cu$(1)-%.o: $(SIM)/%.c $(SIM_HEADERS) | $(SIM_OUT)/obj
 	$$(call SIM_SAY,CC,$$< [cu$(1)])$(CC) $(SIM_CFLAGS) -DSIM_CUDA_MAJOR=$(1) $$(SIM_INCLUDE_$(1)) -c $$< -o $$@

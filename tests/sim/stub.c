@@ -2,21 +2,40 @@
  * A stand-in for a math library: every name that torch imports from it, counted, with a body by the
  * rule that gen_stubs.py found for the name. Weak, so that a body in stub_<library>.c wins.
  *
- *   CREATE   writes a new handle to the first argument    SET_STREAM  keeps the second argument
- *   DESTROY  frees the first argument                     GET_STREAM  writes it to the second
- *   GET      writes an int 0 to the second argument       WORK        takes device time
- *   PLAIN    does nothing                                 FAIL        returns CUPTI's "unknown"
+ *   CREATE      writes a new handle to the first argument
+ *   DESTROY     frees the first argument
+ *   SET_STREAM  keeps the second argument in the handle    GET_STREAM  writes it to the second
+ *   GET         writes an int 0 to the second argument
+ *   OUT4, OUT8  writes 0, in 4 or 8 bytes, to the arguments from `first` to `last`
+ *   WORK        takes device time on the handle's stream
+ *   PLAIN       does nothing
+ *   FAIL        returns CUPTI's "unknown", as CUPTI does without a driver
  *
- * All return 0, which is success in each of these libraries, but FAIL.
+ * All but FAIL return 0, which is success in each of these libraries.
  */
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include "stub.h"
 
-enum { HANDLE_MAGIC = 0x68646c65, FAILURE = 999 };
+enum { HANDLE_MAGIC = 0x68646c65, CUPTI_UNKNOWN = 999 };
+
+enum stub_rule {
+	RULE_PLAIN,
+	RULE_CREATE,
+	RULE_DESTROY,
+	RULE_SET_STREAM,
+	RULE_GET_STREAM,
+	RULE_GET,
+	RULE_OUT4,
+	RULE_OUT8,
+	RULE_WORK,
+	RULE_FAIL,
+};
 
 static const char *const names[] = {
-#define FN(name, kind) #name,
+#define FN(name, kind, first, last) #name,
 #include SIM_NAMES
 #undef FN
 };
@@ -37,7 +56,7 @@ struct stub_handle *stub_handle_new(void)
 	struct stub_handle *h = malloc(sizeof(*h));
 
 	if (h)
-		*h = (struct stub_handle) { .magic = HANDLE_MAGIC };
+		*h = (struct stub_handle){ .magic = HANDLE_MAGIC };
 	return h;
 }
 
@@ -50,7 +69,7 @@ static struct stub_handle *handle_of(void *p)
 
 int stub_work(unsigned function, void *stream)
 {
-	static _Atomic uint64_t known_ns[FN_COUNT];     /* plus 1 */
+	static _Atomic uint64_t known_ns[FN_COUNT]; /* plus 1 */
 	struct sim_stream *s = sim_stream(stream, SIM_LEGACY);
 	uint64_t ns = known_ns[function];
 
@@ -61,83 +80,55 @@ int stub_work(unsigned function, void *stream)
 	return s ? sim_launch(s, ns - 1) : SIM_INVALID_HANDLE;
 }
 
-static int run_PLAIN(unsigned function, void *a, void *b)
+static void *argument(va_list *rest, unsigned steps)
 {
-	(void)a;
-	(void)b;
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
+	void *p = NULL;
+
+	while (steps--)
+		p = va_arg(*rest, void *);
+	return p;
 }
 
-static int run_FAIL(unsigned function, void *a, void *b)
+static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned last, void *a,
+	       va_list *rest)
 {
-	(void)a;
-	(void)b;
-	sim_call(&stub_library, function, SIM_PLAIN, 0);
-	return FAILURE;
-}
-
-static int run_CREATE(unsigned function, void *a, void *b)
-{
-	(void)b;
-	*(struct stub_handle **)a = stub_handle_new();
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
-}
-
-static int run_DESTROY(unsigned function, void *a, void *b)
-{
-	struct stub_handle *h = handle_of(a);
-
-	(void)b;
-	if (h) {
-		h->magic = 0;
-		free(h);
-	}
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
-}
-
-static int run_GET(unsigned function, void *a, void *b)
-{
-	(void)a;
-	*(int *)b = 0;
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
-}
-
-static int run_SET_STREAM(unsigned function, void *a, void *b)
-{
-	struct stub_handle *h = handle_of(a);
-
-	if (h)
-		h->stream = b;
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
-}
-
-static int run_GET_STREAM(unsigned function, void *a, void *b)
-{
-	const struct stub_handle *h = handle_of(a);
-
-	*(void **)b = h ? h->stream : NULL;
-	return sim_call(&stub_library, function, SIM_PLAIN, 0);
-}
-
-static int run_WORK(unsigned function, void *a, void *b)
-{
-	const struct stub_handle *h = handle_of(a);
+	struct stub_handle *h = rule == RULE_CREATE ? NULL : handle_of(a);
 	int rc = sim_call(&stub_library, function, SIM_PLAIN, 0);
 
-	(void)b;
-	return rc ? rc : stub_work(function, h ? h->stream : NULL);
+	switch (rule) {
+	case RULE_CREATE: *(struct stub_handle **)a = stub_handle_new(); break;
+	case RULE_DESTROY:
+		if (h)
+			h->magic = 0;
+		free(h);
+		break;
+	case RULE_SET_STREAM:
+		if (h)
+			h->stream = argument(rest, 1);
+		break;
+	case RULE_GET_STREAM: *(void **)argument(rest, 1) = h ? h->stream : NULL; break;
+	case RULE_GET: *(int *)argument(rest, 1) = 0; break;
+	case RULE_OUT4:
+	case RULE_OUT8:
+		for (unsigned i = first, steps = first; i <= last; i++, steps = 1)
+			memset(argument(rest, steps), 0, rule == RULE_OUT4 ? 4 : 8);
+		break;
+	case RULE_WORK: return rc ? rc : stub_work(function, h ? h->stream : NULL);
+	case RULE_FAIL: return CUPTI_UNKNOWN;
+	case RULE_PLAIN: break;
+	}
+	return rc;
 }
 
-/* A library without, say, a function that fails still has the rule. */
-__attribute__((used)) static int (*const rules[])(unsigned, void *, void *) = {
-	run_PLAIN, run_FAIL, run_CREATE, run_DESTROY, run_GET, run_SET_STREAM, run_GET_STREAM,
-	run_WORK,
-};
-
-#define FN(name, kind)                                                            \
-	__attribute__((weak, visibility("default"))) int name(void *a, void *b);  \
-	int name(void *a, void *b)                                                \
-	{                                                                         \
-		return run_##kind(FN_##name, a, b);                               \
+/* Variadic, so that any integer argument of whatever prototype the caller has can be reached. */
+#define FN(name, kind, first, last)                                                                \
+	__attribute__((weak, visibility("default"))) int name(void *a, ...);                       \
+	int name(void *a, ...)                                                                     \
+	{                                                                                          \
+		va_list rest;                                                                      \
+		va_start(rest, a);                                                                 \
+		int rc = run(FN_##name, RULE_##kind, first, last, a, &rest);                       \
+		va_end(rest);                                                                      \
+		return rc;                                                                         \
 	}
 #include SIM_NAMES

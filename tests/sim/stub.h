@@ -14,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
-#define FN(name, kind) FN_##name,
+#define FN(name, kind, first, last) FN_##name,
 #include SIM_NAMES
 #undef FN
 	FN_COUNT
@@ -32,7 +32,7 @@ struct stub_handle *stub_handle_new(void);
 
 /* A body that gen_stubs.py did not find in torch's imports must be listed all the same: BODY. */
 #define BODY(type, name) EXPORT type name
-#define COUNT(name) sim_call(&stub_library, FN_##name, SIM_PLAIN, 0)
+#define COUNT(name)      sim_call(&stub_library, FN_##name, SIM_PLAIN, 0)
 
 /* Device time for a call of this function on the stream. */
 int stub_work(unsigned function, void *stream);

@@ -19,9 +19,9 @@ BODY(size_t, cublasLtGetVersion)(void)
 	return 130100;
 }
 
-BODY(int, cublasLtMatmulAlgoGetHeuristic)(void *handle, void *operation, void *a, void *b, void *c,
-					  void *d, void *preference, int wanted,
-					  struct heuristic *results, int *found)
+BODY(int, cublasLtMatmulAlgoGetHeuristic)
+(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted,
+ struct heuristic *results, int *found)
 {
 	(void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference;
 	COUNT(cublasLtMatmulAlgoGetHeuristic);
@@ -31,10 +31,10 @@ BODY(int, cublasLtMatmulAlgoGetHeuristic)(void *handle, void *operation, void *a
 	return 0;
 }
 
-BODY(int, cublasLtMatmul)(void *handle, void *operation, void *alpha, void *a, void *a_layout,
-			  void *b, void *b_layout, void *beta, void *c, void *c_layout, void *d,
-			  void *d_layout, void *algorithm, void *workspace, size_t workspace_bytes,
-			  void *stream)
+BODY(int, cublasLtMatmul)
+(void *handle, void *operation, void *alpha, void *a, void *a_layout, void *b, void *b_layout,
+ void *beta, void *c, void *c_layout, void *d, void *d_layout, void *algorithm, void *workspace,
+ size_t workspace_bytes, void *stream)
 {
 	(void)handle, (void)operation, (void)alpha, (void)a, (void)a_layout, (void)b;
 	(void)b_layout, (void)beta, (void)c, (void)c_layout, (void)d, (void)d_layout;

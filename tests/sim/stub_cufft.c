@@ -12,10 +12,10 @@ BODY(int, cufftCreate)(int *plan)
 	return COUNT(cufftCreate);
 }
 
-BODY(int, cufftXtMakePlanMany)(int plan, int rank, long long *n, long long *in_embed,
-			       long long in_stride, long long in_distance, int in_type,
-			       long long *out_embed, long long out_stride, long long out_distance,
-			       int out_type, long long batch, size_t *work_size, int type)
+BODY(int, cufftXtMakePlanMany)
+(int plan, int rank, long long *n, long long *in_embed, long long in_stride, long long in_distance,
+ int in_type, long long *out_embed, long long out_stride, long long out_distance, int out_type,
+ long long batch, size_t *work_size, int type)
 {
 	(void)plan, (void)rank, (void)n, (void)in_embed, (void)in_stride, (void)in_distance;
 	(void)in_type, (void)out_embed, (void)out_stride, (void)out_distance, (void)out_type;

@@ -48,8 +48,8 @@ BODY(int, ncclCommGetAsyncError)(void *comm, int *error)
 	return COUNT(ncclCommGetAsyncError);
 }
 
-BODY(int, ncclAllReduce)(const void *in, void *out, size_t count, int type, int op, void *comm,
-			 void *stream)
+BODY(int, ncclAllReduce)
+(const void *in, void *out, size_t count, int type, int op, void *comm, void *stream)
 {
 	(void)in, (void)out, (void)count, (void)type, (void)op, (void)comm;
 	int rc = COUNT(ncclAllReduce);
@@ -57,8 +57,8 @@ BODY(int, ncclAllReduce)(const void *in, void *out, size_t count, int type, int 
 	return rc ? rc : stub_work(FN_ncclAllReduce, stream);
 }
 
-BODY(int, ncclReduceScatter)(const void *in, void *out, size_t count, int type, int op, void *comm,
-			     void *stream)
+BODY(int, ncclReduceScatter)
+(const void *in, void *out, size_t count, int type, int op, void *comm, void *stream)
 {
 	(void)in, (void)out, (void)count, (void)type, (void)op, (void)comm;
 	int rc = COUNT(ncclReduceScatter);
@@ -66,8 +66,8 @@ BODY(int, ncclReduceScatter)(const void *in, void *out, size_t count, int type, 
 	return rc ? rc : stub_work(FN_ncclReduceScatter, stream);
 }
 
-BODY(int, ncclBroadcast)(const void *in, void *out, size_t count, int type, int root, void *comm,
-			 void *stream)
+BODY(int, ncclBroadcast)
+(const void *in, void *out, size_t count, int type, int root, void *comm, void *stream)
 {
 	(void)in, (void)out, (void)count, (void)type, (void)root, (void)comm;
 	int rc = COUNT(ncclBroadcast);
@@ -75,8 +75,8 @@ BODY(int, ncclBroadcast)(const void *in, void *out, size_t count, int type, int 
 	return rc ? rc : stub_work(FN_ncclBroadcast, stream);
 }
 
-BODY(int, ncclAllGather)(const void *in, void *out, size_t count, int type, void *comm,
-			 void *stream)
+BODY(int, ncclAllGather)
+(const void *in, void *out, size_t count, int type, void *comm, void *stream)
 {
 	(void)in, (void)out, (void)count, (void)type, (void)comm;
 	int rc = COUNT(ncclAllGather);

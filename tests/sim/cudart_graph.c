@@ -4,7 +4,7 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "runtime.h"
+#include "cudart.h"
 
 EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *out, unsigned int flags)
 {
@@ -73,7 +73,7 @@ EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
 	ENTER(cudaGraphExecUpdate);
 	if (!exec || !graph)
 		return result(cudaErrorInvalidValue);
-	*info = (cudaGraphExecUpdateResultInfo) { .result = cudaGraphExecUpdateSuccess };
+	*info = (cudaGraphExecUpdateResultInfo){ .result = cudaGraphExecUpdateSuccess };
 	return result(sim_exec_update((struct sim_exec *)exec, (struct sim_graph *)graph));
 }
 
@@ -121,7 +121,7 @@ EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *out, void *object, cud
 	struct user_object *o = malloc(sizeof(*o));
 	if (!o)
 		return result(cudaErrorMemoryAllocation);
-	*o = (struct user_object) { references, destroy, object };
+	*o = (struct user_object){ references, destroy, object };
 	*out = (cudaUserObject_t)o;
 	return cudaSuccess;
 }

@@ -6,7 +6,7 @@
 #include "sim.h"
 
 #if SIM_CUDA_MAJOR == 12
-#define SONAME "libcudart.so.12"
+#define SONAME     "libcudart.so.12"
 #define FN12(name) FN(name)
 #define FN13(name)
 #else
@@ -17,18 +17,18 @@
 
 static const char *const names[] = {
 #define FN(name) #name,
-#include "runtime_names.def"
+#include "cudart_names.def"
 #undef FN
 };
 
 enum {
 #define FN(name) FN_##name,
-#include "runtime_names.def"
+#include "cudart_names.def"
 #undef FN
 	FN_COUNT
 };
 
-struct sim_library runtime_library = {
+struct sim_library cudart_library = {
 	.soname = SONAME,
 	.functions = names,
 	.count = FN_COUNT,
@@ -38,14 +38,14 @@ int result(int rc);
 
 __attribute__((constructor)) static void library_init(void)
 {
-	sim_library_add(&runtime_library);
+	sim_library_add(&cudart_library);
 }
 
-#define FN(name)                                                         \
-	__attribute__((weak, visibility("default"))) int name(void);     \
-	int name(void)                                                   \
-	{                                                                \
-		sim_call(&runtime_library, FN_##name, SIM_PLAIN, 0);     \
-		return result(sim_missing(&runtime_library, FN_##name)); \
+#define FN(name)                                                                                   \
+	__attribute__((weak, visibility("default"))) int name(void);                               \
+	int name(void)                                                                             \
+	{                                                                                          \
+		sim_call(&cudart_library, FN_##name, SIM_PLAIN, 0);                                \
+		return result(sim_missing(&cudart_library, FN_##name));                            \
 	}
-#include "runtime_names.def"
+#include "cudart_names.def"

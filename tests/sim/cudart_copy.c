@@ -1,12 +1,12 @@
 /*
- * Copies and sets. Compiled twice, see runtime.h. Copies that involve a cudaArray are not modelled.
+ * Copies and sets. Compiled twice, see cudart.h. Copies that involve a cudaArray are not modelled.
  */
-#include "runtime.h"
+#include "cudart.h"
 
 static int column_of(enum cudaMemcpyKind kind)
 {
-	return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault ? SIM_H2H + (int)kind
-									 : SIM_PLAIN;
+	return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault ? SIM_H2H + (int)kind :
+									   SIM_PLAIN;
 }
 
 static cudaError_t copy(const struct sim_copy *c, cudaStream_t stream, bool async)
@@ -19,7 +19,7 @@ static cudaError_t copy(const struct sim_copy *c, cudaStream_t stream, bool asyn
 
 static struct sim_copy linear(void *dst, const void *src, size_t count, int column)
 {
-	return (struct sim_copy) {
+	return (struct sim_copy){
 		.dst = dst,
 		.src = src,
 		.width = count,
@@ -49,7 +49,7 @@ EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 static struct sim_copy pitched(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
 			       size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-	return (struct sim_copy) {
+	return (struct sim_copy){
 		.dst = dst,
 		.src = src,
 		.width = width,
@@ -89,7 +89,7 @@ static struct sim_copy box(const struct cudaPitchedPtr *dst, struct cudaPos dst_
 			   const struct cudaPitchedPtr *src, struct cudaPos src_at,
 			   struct cudaExtent extent, int column)
 {
-	return (struct sim_copy) {
+	return (struct sim_copy){
 		.dst = dst->ptr ? (char *)dst->ptr + place(dst, dst_at) : NULL,
 		.src = src->ptr ? (const char *)src->ptr + place(src, src_at) : NULL,
 		.width = extent.width,
@@ -110,8 +110,8 @@ static size_t volume(const struct sim_copy *c)
 
 EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
-	struct sim_copy c = box(&p->dstPtr, p->dstPos, &p->srcPtr, p->srcPos, p->extent,
-				column_of(p->kind));
+	struct sim_copy c =
+		box(&p->dstPtr, p->dstPos, &p->srcPtr, p->srcPos, p->extent, column_of(p->kind));
 
 	ENTER_AS(cudaMemcpy3D, c.column, volume(&c));
 	return copy(&c, NULL, false);
@@ -119,8 +119,8 @@ EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 
 EXPORT cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
-	struct sim_copy c = box(&p->dstPtr, p->dstPos, &p->srcPtr, p->srcPos, p->extent,
-				column_of(p->kind));
+	struct sim_copy c =
+		box(&p->dstPtr, p->dstPos, &p->srcPtr, p->srcPos, p->extent, column_of(p->kind));
 
 	ENTER_AS(cudaMemcpy3DAsync, c.column, volume(&c));
 	return copy(&c, stream, true);
@@ -276,7 +276,7 @@ static cudaError_t set(const struct sim_set *set, cudaStream_t stream)
 
 static struct sim_set bytes_2d(void *dst, size_t pitch, int value, size_t width, size_t height)
 {
-	return (struct sim_set) {
+	return (struct sim_set){
 		.dst = dst,
 		.width = width,
 		.height = height,
@@ -289,7 +289,7 @@ static struct sim_set bytes_2d(void *dst, size_t pitch, int value, size_t width,
 
 static struct sim_set bytes_3d(struct cudaPitchedPtr dst, int value, struct cudaExtent extent)
 {
-	return (struct sim_set) {
+	return (struct sim_set){
 		.dst = dst.ptr,
 		.width = extent.width,
 		.height = extent.height,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "figures.h"
-#include "runtime.h"
+#include "cudart.h"
 
 static int cc_major(void)
 {
@@ -96,55 +96,35 @@ EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	ENTER(cudaGetDeviceProperties);
 	if (!is_device(device))
 		return result(cudaErrorInvalidDevice);
-	*p = (struct cudaDeviceProp) {
-		.sharedMemPerBlock = SIM_SHARED,
-		.regsPerBlock = SIM_REGISTERS,
-		.warpSize = SIM_WARP,
-		.memPitch = SIM_GRID_X,
+	*p = (struct cudaDeviceProp)
+	{
+		.sharedMemPerBlock = SIM_SHARED, .regsPerBlock = SIM_REGISTERS,
+		.warpSize = SIM_WARP, .memPitch = SIM_GRID_X,
 		.maxThreadsPerBlock = SIM_BLOCK_THREADS,
 		.maxThreadsDim = { SIM_BLOCK_THREADS, SIM_BLOCK_THREADS, SIM_BLOCK_Z },
 		.maxGridSize = { SIM_GRID_X, SIM_GRID_YZ, SIM_GRID_YZ },
-		.totalConstMem = SIM_CONSTANT,
-		.major = cc_major(),
-		.minor = cc_minor(),
-		.textureAlignment = SIM_TEXTURE_ALIGNMENT,
-		.texturePitchAlignment = 32,
-		.multiProcessorCount = SIM_SM_COUNT,
-		.canMapHostMemory = 1,
-		.concurrentKernels = 1,
-		.ECCEnabled = 1,
-		.pciBusID = device + 1,
-		.asyncEngineCount = SIM_ENGINES,
-		.unifiedAddressing = 1,
-		.memoryBusWidth = SIM_BUS_WIDTH,
-		.l2CacheSize = SIM_L2,
-		.maxThreadsPerMultiProcessor = SIM_SM_THREADS,
-		.streamPrioritiesSupported = 1,
-		.globalL1CacheSupported = 1,
-		.localL1CacheSupported = 1,
-		.sharedMemPerMultiprocessor = SIM_SHARED_SM,
-		.regsPerMultiprocessor = SIM_REGISTERS,
-		.managedMemory = 1,
-		.concurrentManagedAccess = 1,
-		.computePreemptionSupported = 1,
-		.canUseHostPointerForRegisteredMem = 1,
-		.cooperativeLaunch = 1,
+		.totalConstMem = SIM_CONSTANT, .major = cc_major(), .minor = cc_minor(),
+		.textureAlignment = SIM_TEXTURE_ALIGNMENT, .texturePitchAlignment = 32,
+		.multiProcessorCount = SIM_SM_COUNT, .canMapHostMemory = 1, .concurrentKernels = 1,
+		.ECCEnabled = 1, .pciBusID = device + 1, .asyncEngineCount = SIM_ENGINES,
+		.unifiedAddressing = 1, .memoryBusWidth = SIM_BUS_WIDTH, .l2CacheSize = SIM_L2,
+		.maxThreadsPerMultiProcessor = SIM_SM_THREADS, .streamPrioritiesSupported = 1,
+		.globalL1CacheSupported = 1, .localL1CacheSupported = 1,
+		.sharedMemPerMultiprocessor = SIM_SHARED_SM, .regsPerMultiprocessor = SIM_REGISTERS,
+		.managedMemory = 1, .concurrentManagedAccess = 1, .computePreemptionSupported = 1,
+		.canUseHostPointerForRegisteredMem = 1, .cooperativeLaunch = 1,
 		.sharedMemPerBlockOptin = SIM_SHARED_OPTIN,
 		.maxBlocksPerMultiProcessor = SIM_SM_BLOCKS,
-		.reservedSharedMemPerBlock = SIM_SHARED_RESERVED,
-		.hostRegisterSupported = 1,
-		.memoryPoolsSupported = 1,
-		.clusterLaunch = cc_major() >= 9,
+		.reservedSharedMemPerBlock = SIM_SHARED_RESERVED, .hostRegisterSupported = 1,
+		.memoryPoolsSupported = 1, .clusterLaunch = cc_major() >= 9,
 #if SIM_CUDA == 12
-		.clockRate = SIM_CLOCK_KHZ,
-		.memoryClockRate = SIM_MEMORY_CLOCK_KHZ,
-		.deviceOverlap = 1,
-		.singleToDoublePrecisionPerfRatio = 2,
+		.clockRate = SIM_CLOCK_KHZ, .memoryClockRate = SIM_MEMORY_CLOCK_KHZ,
+		.deviceOverlap = 1, .singleToDoublePrecisionPerfRatio = 2,
 #endif
 	};
 	sim_memory_info(&unused, &p->totalGlobalMem);
-	strcpy(p->name, "Simulated GPU");
-	memcpy(p->uuid.bytes, "simulated GPU  ", 15);
+	strcpy(p->name, SIM_NAME);
+	memcpy(p->uuid.bytes, SIM_UUID, sizeof(p->uuid.bytes));
 	p->uuid.bytes[15] = (char)device;
 	return cudaSuccess;
 }
@@ -242,7 +222,7 @@ EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, 
 	ENTER(cudaFuncGetAttributes);
 	if (!kernel_find(func))
 		return result(cudaErrorInvalidDeviceFunction);
-	*attributes = (struct cudaFuncAttributes) {
+	*attributes = (struct cudaFuncAttributes){
 		.maxThreadsPerBlock = SIM_BLOCK_THREADS,
 		.numRegs = 32,
 		.ptxVersion = cc_major() * 10 + cc_minor(),

@@ -1,11 +1,11 @@
 /*
- * Launches: kernels, host functions, graphs. Compiled twice, see runtime.h.
+ * Launches: kernels, host functions, graphs. Compiled twice, see cudart.h.
  */
 #include <stdlib.h>
 #include "figures.h"
-#include "runtime.h"
+#include "cudart.h"
 
-static cudaError_t launch(const struct runtime_kernel *kernel, dim3 grid, dim3 block,
+static cudaError_t launch(const struct cudart_kernel *kernel, dim3 grid, dim3 block,
 			  cudaStream_t stream)
 {
 	if (!kernel)
@@ -89,11 +89,11 @@ EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback
 	struct callback *c = malloc(sizeof(*c));
 	if (!c)
 		return result(cudaErrorMemoryAllocation);
-	*c = (struct callback) { .stream = stream, .call = call, .data = data };
-	return result(sim_submit(s, &(struct sim_work) {
-		.kind = SIM_HOST,
-		.host = { .call = callback_run, .arg = c },
-	}));
+	*c = (struct callback){ .stream = stream, .call = call, .data = data };
+	return result(sim_submit(s, &(struct sim_work){
+					    .kind = SIM_HOST,
+					    .host = { .call = callback_run, .arg = c },
+				    }));
 }
 
 EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)

@@ -1,8 +1,8 @@
 /*
  * Allocation, registration, memory pools and what is known of a pointer. The functions that take a
- * stream are in runtime_stream.c.
+ * stream are in cudart_stream.c.
  */
-#include "runtime.h"
+#include "cudart.h"
 
 static cudaError_t allocate(enum sim_memory type, size_t size, unsigned flags, void **out)
 {
@@ -49,7 +49,7 @@ EXPORT cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size
 EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 {
 	ENTER(cudaMalloc3D);
-	*out = (struct cudaPitchedPtr) {
+	*out = (struct cudaPitchedPtr){
 		.pitch = pitch_of(extent.width),
 		.xsize = extent.width,
 		.ysize = extent.height,
@@ -128,16 +128,16 @@ EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, c
 	struct sim_region r;
 
 	ENTER(cudaPointerGetAttributes);
-	*out = (struct cudaPointerAttributes) {
+	*out = (struct cudaPointerAttributes){
 		.type = cudaMemoryTypeUnregistered,
 		.device = cudaInvalidDeviceId,
 		.hostPointer = (void *)p,
 	};
 	if (!sim_region_find(p, &r))
 		return cudaSuccess;
-	out->type = r.type == SIM_MEM_HOST     ? cudaMemoryTypeHost
-		    : r.type == SIM_MEM_DEVICE ? cudaMemoryTypeDevice
-					       : cudaMemoryTypeManaged;
+	out->type = r.type == SIM_MEM_HOST   ? cudaMemoryTypeHost :
+		    r.type == SIM_MEM_DEVICE ? cudaMemoryTypeDevice :
+					       cudaMemoryTypeManaged;
 	out->device = r.device;
 	out->devicePointer = (void *)p;
 	out->hostPointer = r.type == SIM_MEM_DEVICE ? NULL : (void *)p;

@@ -5,26 +5,26 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime.h"
+#include "cudart.h"
 
 enum { KERNEL_MAGIC = 0x6b65726e };
 
-struct runtime_kernel {
+struct cudart_kernel {
 	unsigned magic;
-	const void *stub;               /* the host side, NULL for one of a loaded library */
-	const char *name;               /* mangled */
+	const void *stub; /* the host side, NULL for one of a loaded library */
+	const char *name; /* mangled */
 	uint64_t ns;
 };
 
 struct entry {
 	const void *key;
-	struct runtime_kernel *kernel;  /* or a variable: */
+	struct cudart_kernel *kernel; /* or a variable: */
 	void *address;
 	size_t size;
 };
 
 static struct entry *table;
-static size_t used, room;               /* room is a power of 2 */
+static size_t used, room; /* room is a power of 2 */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
 static struct entry *slot_of(struct entry *entries, size_t size, const void *key)
@@ -75,12 +75,12 @@ static struct entry look_up(const void *key)
 	return e;
 }
 
-static struct runtime_kernel *kernel_new(const void *stub, const char *name)
+static struct cudart_kernel *kernel_new(const void *stub, const char *name)
 {
-	struct runtime_kernel *kernel = malloc(sizeof(*kernel));
+	struct cudart_kernel *kernel = malloc(sizeof(*kernel));
 
 	if (kernel)
-		*kernel = (struct runtime_kernel) {
+		*kernel = (struct cudart_kernel){
 			.magic = KERNEL_MAGIC,
 			.stub = stub,
 			.name = name,
@@ -89,16 +89,16 @@ static struct runtime_kernel *kernel_new(const void *stub, const char *name)
 	return kernel;
 }
 
-const struct runtime_kernel *kernel_find(const void *func)
+const struct cudart_kernel *kernel_find(const void *func)
 {
-	const struct runtime_kernel *kernel = look_up(func).kernel;
+	const struct cudart_kernel *kernel = look_up(func).kernel;
 
-	if (!kernel && func && ((const struct runtime_kernel *)func)->magic == KERNEL_MAGIC)
+	if (!kernel && func && ((const struct cudart_kernel *)func)->magic == KERNEL_MAGIC)
 		kernel = func;
 	return kernel;
 }
 
-uint64_t kernel_ns(const struct runtime_kernel *kernel)
+uint64_t kernel_ns(const struct cudart_kernel *kernel)
 {
 	return kernel->ns;
 }
@@ -123,26 +123,26 @@ static char module;
 EXPORT void **__cudaRegisterFatBinary(void *fat_binary)
 {
 	(void)fat_binary;
-	sim_call(&runtime_library, FN___cudaRegisterFatBinary, SIM_PLAIN, 0);
+	sim_call(&cudart_library, FN___cudaRegisterFatBinary, SIM_PLAIN, 0);
 	return (void **)&module;
 }
 
 EXPORT void __cudaRegisterFatBinaryEnd(void **handle)
 {
 	(void)handle;
-	sim_call(&runtime_library, FN___cudaRegisterFatBinaryEnd, SIM_PLAIN, 0);
+	sim_call(&cudart_library, FN___cudaRegisterFatBinaryEnd, SIM_PLAIN, 0);
 }
 
 EXPORT void __cudaUnregisterFatBinary(void **handle)
 {
 	(void)handle;
-	sim_call(&runtime_library, FN___cudaUnregisterFatBinary, SIM_PLAIN, 0);
+	sim_call(&cudart_library, FN___cudaUnregisterFatBinary, SIM_PLAIN, 0);
 }
 
 EXPORT char __cudaInitModule(void **handle)
 {
 	(void)handle;
-	sim_call(&runtime_library, FN___cudaInitModule, SIM_PLAIN, 0);
+	sim_call(&cudart_library, FN___cudaInitModule, SIM_PLAIN, 0);
 	return 1;
 }
 
@@ -158,8 +158,8 @@ EXPORT void __cudaRegisterFunction(void **handle, const char *stub, char *device
 	(void)block;
 	(void)grid;
 	(void)warp;
-	sim_call(&runtime_library, FN___cudaRegisterFunction, SIM_PLAIN, 0);
-	enter(&(struct entry) { .key = stub, .kernel = kernel_new(stub, name) });
+	sim_call(&cudart_library, FN___cudaRegisterFunction, SIM_PLAIN, 0);
+	enter(&(struct entry){ .key = stub, .kernel = kernel_new(stub, name) });
 }
 
 EXPORT void __cudaRegisterVar(void **handle, char *variable, char *device_side, const char *name,
@@ -171,8 +171,8 @@ EXPORT void __cudaRegisterVar(void **handle, char *variable, char *device_side, 
 	(void)external;
 	(void)constant;
 	(void)global;
-	sim_call(&runtime_library, FN___cudaRegisterVar, SIM_PLAIN, 0);
-	enter(&(struct entry) { .key = variable, .size = size });
+	sim_call(&cudart_library, FN___cudaRegisterVar, SIM_PLAIN, 0);
+	enter(&(struct entry){ .key = variable, .size = size });
 }
 
 EXPORT void __cudaRegisterManagedVar(void **handle, void **variable, char *device_side,
@@ -185,7 +185,7 @@ EXPORT void __cudaRegisterManagedVar(void **handle, void **variable, char *devic
 	(void)external;
 	(void)constant;
 	(void)global;
-	sim_call(&runtime_library, FN___cudaRegisterManagedVar, SIM_PLAIN, 0);
+	sim_call(&cudart_library, FN___cudaRegisterManagedVar, SIM_PLAIN, 0);
 	sim_alloc(SIM_MEM_MANAGED, size, 0, variable);
 }
 
@@ -205,7 +205,7 @@ EXPORT cudaError_t cudaGetKernel(cudaKernel_t *out, const void *stub)
 
 EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func)
 {
-	const struct runtime_kernel *kernel;
+	const struct cudart_kernel *kernel;
 
 	ENTER(cudaFuncGetName);
 	kernel = kernel_find(func);
@@ -233,7 +233,7 @@ EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared
 	ENTER(__cudaPushCallConfiguration);
 	if (nested == MAX_NESTED)
 		return 1;
-	configurations[nested++] = (struct configuration) { grid, block, shared, stream };
+	configurations[nested++] = (struct configuration){ grid, block, shared, stream };
 	return 0;
 }
 

@@ -7,8 +7,8 @@
  *
  * An exported function never calls another one: a tracer would see a call that no program made.
  */
-#ifndef TARE_SIM_RUNTIME_H
-#define TARE_SIM_RUNTIME_H
+#ifndef TARE_SIM_CUDART_H
+#define TARE_SIM_CUDART_H
 
 #include <cuda_runtime_api.h>
 #include "sim.h"
@@ -26,7 +26,7 @@
 #endif
 
 enum {
-#include "runtime_names.def"
+#include "cudart_names.def"
 	FN_COUNT
 };
 
@@ -42,32 +42,32 @@ enum {
 #define SIM_NONE SIM_LEGACY
 #endif
 
-extern struct sim_library runtime_library;
+extern struct sim_library cudart_library;
 
 /* Leaves rc for cudaGetLastError, if it is an error, and returns it. */
 cudaError_t result(int rc);
 
 /* Counts the call, and ends it in a process that may not use CUDA. name may be a header's macro. */
-#define ENTER(name) ENTER_AS(name, SIM_PLAIN, 0)
+#define ENTER(name)                   ENTER_AS(name, SIM_PLAIN, 0)
 #define ENTER_AS(name, column, bytes) ENTER_(name, column, bytes)
-#define ENTER_(name, column, bytes)                                                         \
-	do {                                                                                \
-		int enter_rc = sim_call(&runtime_library, FN_##name, column, bytes);        \
-		if (enter_rc)                                                               \
-			return result(enter_rc);                                            \
+#define ENTER_(name, column, bytes)                                                                \
+	do {                                                                                       \
+		int enter_rc = sim_call(&cudart_library, FN_##name, column, bytes);                \
+		if (enter_rc)                                                                      \
+			return result(enter_rc);                                                   \
 	} while (0)
 
 /* The stream behind a handle; ends the call when there is none. */
-#define STREAM(s, handle)                                                                   \
-	struct sim_stream *s = sim_stream(handle, SIM_NONE);                                \
-	if (!s)                                                                             \
-		return result(cudaErrorInvalidResourceHandle)
+#define STREAM(s, handle)                                                                          \
+	struct sim_stream *s = sim_stream(handle, SIM_NONE);                                       \
+	if (!s)                                                                                    \
+	return result(cudaErrorInvalidResourceHandle)
 
-struct runtime_kernel;
+struct cudart_kernel;
 
 /* func is a host stub or a kernel handle; NULL when it is neither. */
-const struct runtime_kernel *kernel_find(const void *func);
-uint64_t kernel_ns(const struct runtime_kernel *kernel);
+const struct cudart_kernel *kernel_find(const void *func);
+uint64_t kernel_ns(const struct cudart_kernel *kernel);
 /* The device memory of a __device__ or __constant__ variable; NULL when there is none. */
 void *symbol_address(const void *symbol, size_t *size);
 

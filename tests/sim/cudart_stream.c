@@ -1,9 +1,9 @@
 /*
  * What is done to a stream other than giving it work: waiting, asking, events, capture, and
- * allocation in stream order. Compiled twice, see runtime.h.
+ * allocation in stream order. Compiled twice, see cudart.h.
  */
 #include <dlfcn.h>
-#include "runtime.h"
+#include "cudart.h"
 
 EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {

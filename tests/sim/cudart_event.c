@@ -1,8 +1,8 @@
 /*
  * Making, asking and ending streams and events: what has no per-thread form. The rest of the stream
- * functions are in runtime_stream.c.
+ * functions are in cudart_stream.c.
  */
-#include "runtime.h"
+#include "cudart.h"
 
 static cudaError_t stream_new(cudaStream_t *out, unsigned flags, int priority)
 {
@@ -96,6 +96,6 @@ EXPORT cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t from, cudaEven
 EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
 	ENTER(cudaThreadExchangeStreamCaptureMode);
-	*mode = (enum cudaStreamCaptureMode)sim_capture_exchange_mode((enum sim_mode)*mode);
+	*mode = (enum cudaStreamCaptureMode)sim_capture_exchange_mode((enum sim_mode) * mode);
 	return cudaSuccess;
 }
