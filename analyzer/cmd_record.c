@@ -22,9 +22,9 @@
 #include "traces/knobs.h"
 #include "traces/layout.h"
 
-#define LISTED_MAX       8u
-#define OPTION_KNOB      0x100 /* + enum knob_id */
-#define OPTION_NAME_ROOM 32
+#define LISTED_MAX  8u
+#define OPTION_KNOB 0x100 /* + enum knob_id */
+#define OPTION_ROOM 32
 
 struct request {
 	const char *values[KNOB_COUNT]; /* NULL: not given */
@@ -43,30 +43,37 @@ static bool is_flag(unsigned id)
 	return strcmp(knob_descs[id].type, "flag") == 0;
 }
 
+/* TARE_MAX_BYTES is --max-bytes, which takes BYTES. */
+static const char *option_text(char *out, const char *text, int (*change)(int))
+{
+	unsigned i;
+
+	for (i = 0; text[i] && i < OPTION_ROOM - 1; i++)
+		out[i] = text[i] == '_' ? '-' : (char)change(text[i]);
+	out[i] = '\0';
+	return out;
+}
+
 /* Each knob is an option, but the journal, which is ours. */
 static const struct argp_option *knob_options(void)
 {
 	static struct argp_option options[KNOB_COUNT + 1];
-	static char names[KNOB_COUNT][OPTION_NAME_ROOM];
+	static char names[KNOB_COUNT][OPTION_ROOM], types[KNOB_COUNT][OPTION_ROOM];
 	unsigned count = 0;
 
 	for (unsigned id = 0; id < KNOB_COUNT; id++) {
 		const struct knob_desc *knob = &knob_descs[id];
-		char *doc;
+		char *doc = NULL; /* for as long as the command runs */
 
 		if (id == KNOB_JOURNAL)
 			continue;
-		for (unsigned i = 0; knob->name[i] && i < OPTION_NAME_ROOM - 1; i++)
-			names[id][i] = knob->name[i] == '_' ? '-' : (char)tolower(knob->name[i]);
-		if (asprintf(&doc, "%s (%s)", knob->meaning, knob->initial) < 0)
-			continue;
+		if (!is_flag(id) && asprintf(&doc, "%s (%s)", knob->meaning, knob->initial) < 0)
+			doc = NULL;
 		options[count++] = (struct argp_option){
-			.name = names[id],
+			.name = option_text(names[id], knob->name, tolower),
 			.key = option_key(id),
-			.arg = is_flag(id)                     ? NULL :
-			       strcmp(knob->type, "text") == 0 ? "FILE" :
-								 knob->type,
-			.doc = doc, /* for as long as the command runs */
+			.arg = is_flag(id) ? NULL : option_text(types[id], knob->type, toupper),
+			.doc = doc ? doc : knob->meaning,
 		};
 	}
 	return options;
@@ -76,6 +83,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
 	struct request *request = state->input;
 	struct knobs knobs;
+	char name[OPTION_ROOM];
 
 	if (key == ARGP_KEY_ARG) {
 		request->command = state->argv + state->next - 1;
@@ -88,8 +96,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		request->values[id] = is_flag(id) ? "1" : argument;
 		if (!*request->values[id] ||
 		    !knob_set(&knobs, (enum knob_id)id, request->values[id]))
-			return options_wrong(state, "wrong value '%s' (%s)", argument,
-					     knob_descs[id].meaning);
+			return options_wrong(state, "--%s: wrong value '%s' (%s)",
+					     option_text(name, knob_descs[id].name, tolower),
+					     argument, knob_descs[id].meaning);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

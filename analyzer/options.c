@@ -58,7 +58,6 @@ int options_parse(const struct argp *argp, unsigned flags, int argc, char **argv
 	const struct argp root = {
 		.options = help_options,
 		.parser = parse_help,
-		.args_doc = argp->args_doc,
 		.children = children,
 	};
 	error_t error =

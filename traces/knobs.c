@@ -79,7 +79,7 @@ static bool read_number(const char **text_p, uint64_t *number_p)
 	return true;
 }
 
-static bool parse_text(const char *text, knob_text *value_p)
+static bool parse_file(const char *text, knob_file *value_p)
 {
 	*value_p = text;
 	return true;

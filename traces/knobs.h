@@ -23,7 +23,7 @@ enum tare_layer {
 enum knob_children { KNOB_CHILDREN_OPS, KNOB_CHILDREN_ALL, KNOB_CHILDREN_NONE };
 enum knob_stacks { KNOB_STACKS_NONE, KNOB_STACKS_WAIT };
 
-typedef const char *knob_text; /* not copied */
+typedef const char *knob_file; /* not copied */
 typedef uint64_t knob_bytes;
 typedef uint64_t knob_seconds; /* in nanoseconds */
 typedef bool knob_flag;
