@@ -72,6 +72,22 @@ struct tare_open_op {
 
 #define TARE_OPEN_OPS_MAX 128u
 
+/* An operator that RecordFunction reported, and has not ended yet, see torchhooks/. */
+struct tare_op_span {
+	const void *record; /* RecordFunction: tells which end belongs to it */
+	uint32_t depth;     /* just before its enter */
+};
+
+/* A SECTION, or a CALLBACK out of one, that is open, see torchhooks/. */
+struct tare_gil_span {
+	uintptr_t frame;            /* address of the frame of the hook that opened it */
+	uint32_t depth;             /* just before its enter */
+	uint32_t op_base, op_count; /* to be put back when it is left */
+	bool callback;
+};
+
+#define TARE_GIL_SPANS_MAX 64u
+
 /* What a recording thread has, beyond its buffer. In mapped memory, zeroed at the thread's start. */
 struct tare_thread {
 	struct trace_buffer *buffer;
@@ -88,10 +104,14 @@ struct tare_thread {
 	/* Operators (taps). */
 	uint32_t op_count; /* open operators in `ops` */
 	uint32_t op_base; /* of them, those that belong to spans further out: not to be closed now */
-	uint32_t section_open; /* sections open and not suspended: > 0 means sites are the section's */
-	uint64_t next_sequence; /* torch's sequence number after the last section */
+	uint32_t section_open;  /* the innermost of `gil_spans` is a section: sites are its own */
+	uint64_t next_sequence; /* torch's sequence number when last looked at, + 1; 0: not yet */
 	bool torch_thread_told; /* TORCH_THREAD is written */
+	uint32_t ranges_open;   /* user ranges whose begin is in this trace */
+	uint32_t gil_count, op_span_count;
 	struct tare_open_op ops[TARE_OPEN_OPS_MAX];
+	struct tare_op_span op_spans[TARE_OPEN_OPS_MAX];
+	struct tare_gil_span gil_spans[TARE_GIL_SPANS_MAX];
 
 	/* CUDA. */
 	int32_t device; /* current device as last told by DEVICE */

@@ -1,7 +1,7 @@
 /*
- * machine.h: what depends on the processor: the tick counter and the CRC32C instruction.
+ * machine.h: what depends on the processor: the tick counter, the CRC32C instruction, relocations.
  *
- * For traces/ and preload/. A port to another processor adds its half here and nowhere else.
+ * For traces/, preload/ and torchhooks/. A port to another processor adds its half here and nowhere else.
  */
 #pragma once
 
@@ -12,6 +12,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
+
+/* R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT of <elf.h>: a table entry that holds a function's address. */
+#define MACHINE_RELOCATION_JUMP_SLOT 7u
+#define MACHINE_RELOCATION_GLOB_DAT  6u
 
 /* Ticks of a counter that runs at a constant rate on all cores, where machine_ticks_invariant(). */
 static inline uint64_t machine_ticks(void)
@@ -35,8 +39,8 @@ static inline bool machine_has_crc32c(void)
 	return __builtin_cpu_supports("sse4.2");
 }
 
-__attribute__((target("sse4.2"))) static inline uint32_t machine_crc32c(uint32_t crc, const uint8_t *p,
-									  uint64_t bytes)
+__attribute__((target("sse4.2"))) static inline uint32_t
+machine_crc32c(uint32_t crc, const uint8_t *p, uint64_t bytes)
 {
 	uint64_t wide = crc, word;
 
@@ -50,6 +54,9 @@ __attribute__((target("sse4.2"))) static inline uint32_t machine_crc32c(uint32_t
 	return crc;
 }
 #else
+#define MACHINE_RELOCATION_JUMP_SLOT UINT32_MAX
+#define MACHINE_RELOCATION_GLOB_DAT  UINT32_MAX
+
 static inline uint64_t machine_ticks(void)
 {
 	return 0;

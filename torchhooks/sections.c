@@ -1,0 +1,277 @@
+/*
+ * sections.c: native sections and the GIL, as libtorch_python uses it.
+ *
+ * Its bindings release the GIL around the dispatch: PyEval_SaveThread opens a section,
+ * PyEval_RestoreThread ends it. Native code that calls Python takes the GIL back
+ * (pybind11::gil_scoped_acquire, by PyEval_AcquireThread) and so suspends the section; the end of that
+ * is a PyEval_SaveThread too. Only libtorch_python's own calls come through here: its slots are patched.
+ */
+#include "torchhooks/got.h"
+#include "torchhooks/torch.h"
+
+#include <string.h>
+
+/*
+ * gil_scoped_acquire is built and destroyed by one function, so its two calls come from nearly the
+ * same place on the stack. What Python code in between releases is further down. Frames of spans that
+ * are that much below the present one are gone: their end was not seen.
+ */
+#define SAME_PLACE_BYTES 96u
+
+static void *(*real_save)(void);
+static void (*real_restore)(void *python_thread);
+static void (*real_acquire)(void *python_thread);
+static void (*real_release)(void *python_thread);
+static int (*real_ensure)(void);
+static void (*real_ensure_end)(int state);
+static void (*real_delete)(void);
+
+static struct tare_gil_span *innermost(struct tare_thread *thread)
+{
+	return thread->gil_count ? &thread->gil_spans[thread->gil_count - 1] : NULL;
+}
+
+static void section_update(struct tare_thread *thread)
+{
+	struct tare_gil_span *span = innermost(thread);
+
+	thread->section_open = span && !span->callback;
+}
+
+/* Drops spans that others have left (frames, when an exception passes), or whose frames are gone. */
+static void prune(struct tare_thread *thread, uintptr_t here)
+{
+	struct tare_gil_span *span;
+
+	while ((span = innermost(thread)) &&
+	       (span->depth >= thread->buffer->depth || span->frame + SAME_PLACE_BYTES < here)) {
+		ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
+		thread->gil_count--;
+	}
+}
+
+static bool push(struct tare_thread *thread, uintptr_t here, bool callback)
+{
+	if (thread->gil_count == TARE_GIL_SPANS_MAX)
+		return false;
+	struct ops_around around = ops_enter(thread);
+	thread->gil_spans[thread->gil_count++] = (struct tare_gil_span){
+		.frame = here,
+		.depth = thread->buffer->depth,
+		.op_base = around.base,
+		.op_count = around.count,
+		.callback = callback,
+	};
+	thread->section_open = !callback;
+	return true;
+}
+
+/* Leaves span `index` and what was left open in it. */
+static void leave(struct tare_thread *thread, uint32_t index, uint64_t now)
+{
+	struct tare_gil_span *span = &thread->gil_spans[index];
+
+	ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
+	thread->gil_count = index;
+	section_update(thread);
+	trace_leave(thread->buffer, now, span->depth, 0);
+}
+
+/* 1 us on the trace's clock, by the two clock pairs that the trace begins with. */
+TARE_COLD static void short_wait_set_up(void)
+{
+	const struct trace_header *header = tare_process.file.header;
+	uint64_t ns = header->open.monotonic_ns - header->load.monotonic_ns;
+	uint64_t units = header->open.units - header->load.units;
+
+	torch.short_wait_units = ns && units * 1000 / ns ? units * 1000 / ns : 1000;
+}
+
+static void waited(struct tare_thread *thread, uint64_t before, uint64_t after)
+{
+	uint32_t depth = thread->buffer->depth;
+
+	if (tare_unlikely(!torch.short_wait_units))
+		short_wait_set_up();
+	if (tare_likely(after - before < torch.short_wait_units))
+		return;
+	trace_enter(thread->buffer, before, GIL, 0);
+	trace_leave(thread->buffer, after, depth, 0);
+}
+
+static void section_enter(struct tare_thread *thread, const void *frame_address)
+{
+	uint64_t site = 0;
+
+	tare_close_ops(thread, frame_address);
+	sequence_note(thread);
+	if (tare_python_site)
+		site = tare_python_site(thread, thread->python_thread, true);
+	if (push(thread, (uintptr_t)frame_address, false))
+		trace_enter(thread->buffer, tare_now(), SECTION, site);
+	if (tare_unlikely(!torch.tap_fired))
+		torch_suspect_tap();
+}
+
+static void callback_leave(struct tare_thread *thread)
+{
+	struct tare_gil_span *span = innermost(thread);
+
+	if (!span || !span->callback)
+		return;
+	sequence_note(thread);
+	leave(thread, thread->gil_count - 1, tare_now());
+}
+
+/* What is recorded when the GIL has come back to native code that calls Python. */
+static void callback_enter(uint64_t before, void *python_thread, const void *frame_address)
+{
+	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
+	uint64_t after;
+
+	if (!thread)
+		return;
+	after = tare_now();
+	prune(thread, (uintptr_t)frame_address);
+	if (python_thread)
+		thread->python_thread = python_thread;
+	if (thread->op_count > thread->op_base) {
+		uint32_t over = tare_ops_over(thread, frame_address);
+
+		if (over)
+			trace_put(thread->buffer, before, OP_OVER, over);
+	}
+	if (push(thread, (uintptr_t)frame_address, true))
+		trace_enter(thread->buffer, before, CALLBACK, 0);
+	waited(thread, before, after);
+	tare_end(thread);
+}
+
+static void *hook_save(void)
+{
+	const void *frame_address = __builtin_frame_address(0);
+	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
+	struct tare_gil_span *span;
+	void *python_thread;
+
+	if (!thread)
+		return real_save();
+	prune(thread, (uintptr_t)frame_address);
+	span = innermost(thread);
+	if (span && span->callback && span->frame <= (uintptr_t)frame_address + SAME_PLACE_BYTES)
+		callback_leave(thread);
+	else
+		section_enter(thread, frame_address);
+	tare_end(thread);
+	python_thread = real_save();
+	thread->python_thread = python_thread;
+	return python_thread;
+}
+
+static void hook_restore(void *python_thread)
+{
+	const void *frame_address = __builtin_frame_address(0);
+	uintptr_t here = (uintptr_t)frame_address;
+	struct tare_thread *thread;
+	uint64_t before, after;
+
+	if (tare_tls.state != TARE_ON) {
+		real_restore(python_thread);
+		return;
+	}
+	before = tare_now();
+	real_restore(python_thread);
+	if (!(thread = tare_begin_leave()))
+		return;
+	after = tare_now();
+	thread->python_thread = python_thread;
+	prune(thread, here);
+	waited(thread, before, after);
+	for (uint32_t i = thread->gil_count; i > 0; i--) {
+		struct tare_gil_span *span = &thread->gil_spans[i - 1];
+
+		if (span->callback)
+			continue;
+		if (i == thread->gil_count || span->frame <= here + SAME_PLACE_BYTES) {
+			sequence_note(thread);
+			leave(thread, i - 1, after);
+		}
+		break;
+	}
+	tare_end(thread);
+}
+
+static void hook_acquire(void *python_thread)
+{
+	uint64_t before = tare_tls.state == TARE_ON ? tare_now() : 0;
+
+	real_acquire(python_thread);
+	if (before)
+		callback_enter(before, python_thread, __builtin_frame_address(0));
+}
+
+static int hook_ensure(void)
+{
+	uint64_t before = tare_tls.state == TARE_ON ? tare_now() : 0;
+	int state = real_ensure();
+
+	if (before && state == 1) /* PyGILState_UNLOCKED: this call took it */
+		callback_enter(before, NULL, __builtin_frame_address(0));
+	return state;
+}
+
+static void release(const void *frame_address)
+{
+	struct tare_thread *thread = tare_begin_leave();
+
+	if (!thread)
+		return;
+	prune(thread, (uintptr_t)frame_address);
+	callback_leave(thread);
+	tare_end(thread);
+}
+
+static void hook_release(void *python_thread)
+{
+	release(__builtin_frame_address(0));
+	real_release(python_thread);
+}
+
+static void hook_ensure_end(int state)
+{
+	if (state == 1)
+		release(__builtin_frame_address(0));
+	real_ensure_end(state);
+}
+
+/* The thread state is freed: nobody may look into it any more. */
+static void hook_delete(void)
+{
+	struct tare_thread *thread = tare_tls.thread;
+
+	release(__builtin_frame_address(0));
+	if (thread)
+		thread->python_thread = NULL;
+	real_delete();
+}
+
+#define GIL_HOOKS(HOOK)                                                                            \
+	HOOK("PyEval_SaveThread", hook_save, real_save)                                            \
+	HOOK("PyEval_RestoreThread", hook_restore, real_restore)                                   \
+	HOOK("PyEval_AcquireThread", hook_acquire, real_acquire)                                   \
+	HOOK("PyEval_ReleaseThread", hook_release, real_release)                                   \
+	HOOK("PyGILState_Ensure", hook_ensure, real_ensure)                                        \
+	HOOK("PyGILState_Release", hook_ensure_end, real_ensure_end)                               \
+	HOOK("PyThreadState_DeleteCurrent", hook_delete, real_delete)
+
+static struct got_hook gil_hooks[] = {
+#define HOOK_(function, hook, pointer) { function, (void *)hook, (void **)&pointer, false },
+	GIL_HOOKS(HOOK_)
+#undef HOOK_
+};
+
+bool sections_patch(void)
+{
+	got_patch("libtorch_python.so", gil_hooks, sizeof(gil_hooks) / sizeof(gil_hooks[0]));
+	return gil_hooks[0].patched && gil_hooks[1].patched;
+}
