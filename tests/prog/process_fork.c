@@ -1,0 +1,128 @@
+/*
+ * process_fork.c: no Python: forks while other threads are busy with CUDA calls, exits through all
+ * doors, cancels threads. Prints what happened, which must not depend on being traced.
+ */
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+int cudaStreamQuery(void *stream);
+
+static _Atomic int stop;
+
+static void *spin(void *unused)
+{
+	(void)unused;
+	while (!stop)
+		cudaStreamQuery(NULL);
+	return NULL;
+}
+
+static void calls(int count)
+{
+	while (count--)
+		cudaStreamQuery(NULL);
+}
+
+/* A pthread key that is destroyed after ours still makes calls. */
+static void late_calls(void *count)
+{
+	calls((int)(intptr_t)count);
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int fork_once(int count)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		calls(count);
+		_exit(7);
+	}
+	return wait_for(pid);
+}
+
+static pthread_key_t key;
+
+static void *end_with_calls(void *unused)
+{
+	calls(10);
+	pthread_setspecific(key, (void *)(intptr_t)5);
+	return unused;
+}
+
+static void *wait_for_cancel(void *unused)
+{
+	calls(10);
+	for (;;) {
+		cudaStreamQuery(NULL);
+		pthread_testcancel();
+	}
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	pthread_t threads[3], thread;
+
+	if (!strcmp(how, "fork")) {
+		calls(100);
+		printf("%d\n", fork_once(11));
+	} else if (!strcmp(how, "fork-busy")) {
+		int sum = 0;
+
+		for (int i = 0; i < 3; i++)
+			pthread_create(&threads[i], NULL, spin, NULL);
+		for (int i = 0; i < 50; i++)
+			sum += fork_once(11);
+		stop = 1;
+		for (int i = 0; i < 3; i++)
+			pthread_join(threads[i], NULL);
+		printf("%d\n", sum);
+	} else if (!strcmp(how, "vfork")) {
+		char *command[] = { "sh", "-c", "exit 6", NULL };
+		pid_t pid;
+
+		calls(100);
+		posix_spawn(&pid, "/bin/sh", NULL, NULL, command, environ);
+		printf("%d\n", wait_for(pid));
+		pid = vfork();
+		if (pid == 0)
+			_exit(8);
+		printf("%d\n", wait_for(pid));
+		calls(100);
+	} else if (!strcmp(how, "key")) {
+		pthread_key_create(&key, late_calls);
+		pthread_create(&thread, NULL, end_with_calls, NULL);
+		pthread_join(thread, NULL);
+		puts("joined");
+	} else if (!strcmp(how, "cancel")) {
+		void *result;
+
+		for (int i = 0; i < 20; i++) {
+			pthread_create(&thread, NULL, wait_for_cancel, NULL);
+			usleep(1000);
+			pthread_cancel(thread);
+			pthread_join(thread, &result);
+			if (result != PTHREAD_CANCELED)
+				puts("not cancelled");
+		}
+		puts("joined");
+	} else if (!strcmp(how, "none")) {
+		puts("no call");
+	}
+	return 0;
+}
