@@ -14,8 +14,11 @@ Shared by all end-to-end tests. Use what is here as fixtures; the names in capit
 
     dump(trace)        → Dump of one trace: .items: one dict for each line of `tare dump --format json`;
                          .events("FRAME", …) .records("CODE", …): those of the names given, all without
+    count_events(trace) → {"threads": {1: {"FRAME": 7, …}}, "lost": 0, …}, for traces too large to dump:
+                         see tests/prog/count_events.c
     program("x.c")     → path of tests/prog/x.c compiled (pass more flags: program("x.c", "-ldl")); the
                          path of tests/prog/x.py as it is
+    cudart(major)      → flags for program() that link it with the simulated libcudart.so.<major>
     python             → the Python that runs the tests (torch is installed there)
     any_python         → parametrised: each interpreter of this machine from 3.9 on
     sim(cmd, …)        → `cmd` as a command that runs on the simulated CUDA device; more arguments are
@@ -205,6 +208,31 @@ def program(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def count_events(program):
+    def count_events(trace):
+        counter = program("count_events.c", BUILD / "obj" / "libtraces.a", "-l:libzstd.a", "-lm")
+        done = subprocess.run([counter, trace], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        counts = json.loads(done.stdout)
+        counts["threads"] = {int(thread): events for thread, events in counts["threads"].items()}
+        return counts
+
+    return count_events
+
+
+@pytest.fixture(scope="session")
+def cudart():
+    def cudart(major=13):
+        folder = SIM / "lib"
+        if not (folder / f"libcudart.so.{major}").exists():
+            pytest.skip("the simulated CUDA runtime is not built (make sim)")
+        allow = "-Wl,--allow-shlib-undefined"
+        return [f"-L{folder}", f"-l:libcudart.so.{major}", f"-Wl,-rpath,{folder}", allow]
+
+    return cudart
+
+
+@pytest.fixture(scope="session")
 def python():
     return sys.executable
 
@@ -219,6 +247,6 @@ def sim():
     def sim(cmd, *options):
         if not SIM.exists():
             pytest.skip("the simulated CUDA device is not built (make sim)")
-        return [ROOT / "tests" / "sim" / "run", *options, "--", *cmd]
+        return [ROOT / "tests" / "sim" / "run", "--build", BUILD, *options, "--", *cmd]
 
     return sim
