@@ -183,19 +183,9 @@ int sim_exec_launch(struct sim_exec *x, struct sim_stream *s)
 	core_queue_room(s);
 	uint64_t end = core_append(s, x->ns), start = end - x->ns;
 	for (size_t i = 0; i < x->count; i++) {
-		struct node *node = x->graph->nodes[i];
-		struct sim_work *work = &node->work;
+		const struct node *node = x->graph->nodes[i];
 
-		if (work->kind == SIM_HOST) {
-			core_host_call(s, start + node->offset, work->host.call, work->host.arg);
-		} else if (work->kind != SIM_KERNEL) {
-			core_unlock();
-			if (work->kind == SIM_COPY)
-				core_copy_run(&work->copy);
-			else
-				core_set_run(&work->set);
-			core_lock();
-		}
+		core_work_run(s, &node->work, start + node->offset + node->work.ns);
 	}
 	core_unlock();
 	if (sim_config()->blocking)

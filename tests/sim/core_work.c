@@ -11,8 +11,111 @@
 /* A pageable source up to this size is staged and the call returns; a larger one is waited for. */
 enum { STAGED_BYTES = 64 << 10 };
 
+/*
+ * A read of at most this much, from memory that a kernel may have written since the program did,
+ * gives zeros: "what kernels compute is 0". Else the value would be whatever an earlier owner of
+ * the memory had copied there, and programs branch on such values and allocate by them.
+ */
+enum { SMALL_READ = 8, MAX_WRITES = 1024 };
+
 /* Zeroing at least this much device memory gives the pages back instead of writing them. */
 enum { DROP_BYTES = 1 << 20, PAGE = 4096 };
+
+/* What the program itself wrote since the last kernel, newest last; guarded by the core's lock. */
+static struct {
+	const char *begin, *end;
+} writes[MAX_WRITES];
+static unsigned write_count;
+
+static void note_write(const char *begin, size_t bytes)
+{
+	if (write_count == MAX_WRITES)
+		memmove(writes, writes + 1, sizeof(writes[0]) * --write_count);
+	writes[write_count].begin = begin;
+	writes[write_count].end = begin + bytes;
+	write_count++;
+}
+
+static bool written(const char *begin, size_t bytes)
+{
+	for (unsigned i = 0; i < write_count; i++)
+		if (begin >= writes[i].begin && begin + bytes <= writes[i].end)
+			return true;
+	return false;
+}
+
+static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+	return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+static void copy_run(const struct sim_copy *c)
+{
+	size_t bytes = span(c->width, c->height, c->depth, c->src_pitch, c->src_slice);
+	bool from_device = c->column == SIM_D2H || c->column == SIM_D2D;
+	bool known = !from_device || written(c->src, bytes);
+
+	if (c->column == SIM_D2H && bytes <= SMALL_READ && !known) {
+		memset(c->dst, 0, bytes);
+		return;
+	}
+	if (c->column != SIM_D2H && known)
+		note_write(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice));
+	core_unlock();
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			memmove(c->dst + z * c->dst_slice + y * c->dst_pitch,
+				c->src + z * c->src_slice + y * c->src_pitch, c->width);
+	core_lock();
+}
+
+static void fill_row(char *p, size_t bytes, const struct sim_set *set)
+{
+	if (set->size == 1) {
+		memset(p, (int)set->value, bytes);
+		return;
+	}
+	for (size_t i = 0; i + set->size <= bytes; i += set->size)
+		memcpy(p + i, &set->value, set->size);
+}
+
+/* Zeroes a large piece of device memory without touching it. */
+static bool drop_pages(const struct sim_set *set)
+{
+	uintptr_t begin = (uintptr_t)set->dst, end = begin + set->width;
+	uintptr_t first = (begin + PAGE - 1) & -(uintptr_t)PAGE, last = end & -(uintptr_t)PAGE;
+	struct sim_region r;
+
+	if (set->value || set->height * set->depth != 1 || set->width < DROP_BYTES ||
+	    !sim_region_find(set->dst, &r) || r.type != SIM_MEM_DEVICE)
+		return false;
+	if (madvise((void *)first, last - first, MADV_DONTNEED))
+		return false;
+	memset(set->dst, 0, first - begin);
+	memset((void *)last, 0, end - last);
+	return true;
+}
+
+static void set_run(const struct sim_set *set)
+{
+	note_write(set->dst, span(set->width, set->height, set->depth, set->pitch, set->slice));
+	core_unlock();
+	bool dropped = drop_pages(set);
+	for (size_t z = 0; !dropped && z < set->depth; z++)
+		for (size_t y = 0; y < set->height; y++)
+			fill_row(set->dst + z * set->slice + y * set->pitch, set->width, set);
+	core_lock();
+}
+
+void core_work_run(struct sim_stream *s, const struct sim_work *work, uint64_t end)
+{
+	switch (work->kind) {
+	case SIM_KERNEL: write_count = 0; break;
+	case SIM_COPY: copy_run(&work->copy); break;
+	case SIM_SET: set_run(&work->set); break;
+	case SIM_HOST: core_host_call(s, end, work->host.call, work->host.arg); break;
+	}
+}
 
 int sim_submit(struct sim_stream *s, const struct sim_work *work)
 {
@@ -25,14 +128,8 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 	}
 	core_queue_room(s);
 	uint64_t end = core_append(s, work->ns);
-	if (work->kind == SIM_HOST)
-		core_host_call(s, end, work->host.call, work->host.arg);
+	core_work_run(s, work, end);
 	core_unlock();
-
-	if (work->kind == SIM_COPY)
-		core_copy_run(&work->copy);
-	else if (work->kind == SIM_SET)
-		core_set_run(&work->set);
 	if (sim_config()->blocking)
 		core_wait_until(end);
 	return SIM_OK;
@@ -66,21 +163,6 @@ uint64_t sim_kernel_ns(const char *name)
 uint64_t sim_library_ns(const char *name)
 {
 	return table_ns(name, sim_config()->library_us);
-}
-
-/* ---- copies ---- */
-
-void core_copy_run(const struct sim_copy *c)
-{
-	for (size_t z = 0; z < c->depth; z++)
-		for (size_t y = 0; y < c->height; y++)
-			memmove(c->dst + z * c->dst_slice + y * c->dst_pitch,
-				c->src + z * c->src_slice + y * c->src_pitch, c->width);
-}
-
-static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
-{
-	return (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
 /* Whether p is memory of the simulator, or registered with it, for so many bytes. */
@@ -137,44 +219,6 @@ int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
 		     (!async || c->column == SIM_H2H ||
 		      (pageable && (from_device || bytes > STAGED_BYTES)));
 	return waits && !s->capture ? sim_stream_synchronize(s) : SIM_OK;
-}
-
-/* ---- sets ---- */
-
-static void fill_row(char *p, size_t bytes, const struct sim_set *set)
-{
-	if (set->size == 1) {
-		memset(p, (int)set->value, bytes);
-		return;
-	}
-	for (size_t i = 0; i + set->size <= bytes; i += set->size)
-		memcpy(p + i, &set->value, set->size);
-}
-
-/* Zeroes a large piece of device memory without touching it. */
-static bool drop_pages(const struct sim_set *set)
-{
-	uintptr_t begin = (uintptr_t)set->dst, end = begin + set->width;
-	uintptr_t first = (begin + PAGE - 1) & -(uintptr_t)PAGE, last = end & -(uintptr_t)PAGE;
-	struct sim_region r;
-
-	if (set->value || set->height * set->depth != 1 || set->width < DROP_BYTES ||
-	    !sim_region_find(set->dst, &r) || r.type != SIM_MEM_DEVICE)
-		return false;
-	if (madvise((void *)first, last - first, MADV_DONTNEED))
-		return false;
-	memset(set->dst, 0, first - begin);
-	memset((void *)last, 0, end - last);
-	return true;
-}
-
-void core_set_run(const struct sim_set *set)
-{
-	if (drop_pages(set))
-		return;
-	for (size_t z = 0; z < set->depth; z++)
-		for (size_t y = 0; y < set->height; y++)
-			fill_row(set->dst + z * set->slice + y * set->pitch, set->width, set);
 }
 
 int sim_set(struct sim_stream *s, const struct sim_set *set)

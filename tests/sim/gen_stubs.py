@@ -143,8 +143,8 @@ def build(soname, versions, options):
     own = next((v for v in versions if v), soname)
     versions.setdefault(own, set()).update(extra, versions.pop(None, ()))
     names = sorted(set().union(*versions.values()))
-    listed = options.out / f"{soname}.names"
-    script = options.out / f"{soname}.map"
+    listed = options.out / "gen" / f"{soname}.names"
+    script = options.out / "gen" / f"{soname}.map"
     write(listed, "".join("FN({}, {}, {}, {})\n".format(n, *rule(n)) for n in names))
     write(script, "".join(f"{node} {{ {'global:' if members else 'local: *;'} "
                           f"{' '.join(n + ';' for n in sorted(members))} }};\n"
@@ -167,10 +167,10 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     options.out = options.out.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "gen").mkdir(parents=True, exist_ok=True)
     libraries = wanted(options.torch)
-    for old in options.out.glob("lib*.so*"):
-        if not any(old.name.startswith(soname) for soname in libraries):
+    for old in options.out.glob("lib*"):
+        if old.name not in libraries:
             old.unlink()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(lambda item: build(*item, options), libraries.items()))

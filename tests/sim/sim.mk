@@ -24,7 +24,8 @@ SIM_TORCH_CUDA = $(shell sed -n 's/^__version__ = .*+cu\([0-9][0-9]\).*/\1/p' $(
 SIM_CFLAGS = -std=gnu17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
 SIM_LDFLAGS = -shared -Wl,-Bsymbolic,-z,defs,-z,now,-rpath,'$$ORIGIN'
 
-SIM_HEADERS := $(wildcard $(SIM)/*.h $(SIM)/*.def $(SIM)/include/crt/*.h)
+# What every object depends on.
+SIM_HEADERS := $(wildcard $(SIM)/*.h $(SIM)/*.def $(SIM)/include/crt/*.h) $(SIM)/sim.mk
 SIM_CORE := $(wildcard $(SIM)/core_*.c)
 SIM_RUNTIME := $(wildcard $(SIM)/cudart_*.c)
 SIM_TWICE := copy launch stream
@@ -64,16 +65,16 @@ SIM_OBJECTS_$(1) := $(SIM_RUNTIME:$(SIM)/%.c=$(SIM_OUT)/obj/cu$(1)-%.o) \
 	$(SIM_TWICE:%=$(SIM_OUT)/obj/cu$(1)-cudart_%-ptsz.o)
 
 $(SIM_OUT)/obj/cu$(1)-%.o: $(SIM)/%.c $(SIM_HEADERS) | $(SIM_OUT)/obj
-	$$(call SIM_SAY,CC,$$< [cu$(1)])$(CC) $(SIM_CFLAGS) -DSIM_CUDA_MAJOR=$(1) $$(SIM_INCLUDE_$(1)) -c $$< -o $$@
+	$$(call SIM_SAY,CC,$$< [cu$(1)])$$(CC) $$(SIM_CFLAGS) -DSIM_CUDA_MAJOR=$(1) $$(SIM_INCLUDE_$(1)) -c $$< -o $$@
 
 $(SIM_OUT)/obj/cu$(1)-%-ptsz.o: $(SIM)/%.c $(SIM_HEADERS) | $(SIM_OUT)/obj
-	$$(call SIM_SAY,CC,$$< [cu$(1) ptsz])$(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM \
+	$$(call SIM_SAY,CC,$$< [cu$(1) ptsz])$$(CC) $$(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM \
 		$$(SIM_INCLUDE_$(1)) -c $$< -o $$@
 
-$(SIM_OUT)/lib/libcudart.so.$(1): $$(SIM_OBJECTS_$(1)) $(SIM_OUT)/lib/libtaresim.so
+$(SIM_OUT)/lib/libcudart.so.$(1): $$(SIM_OBJECTS_$(1)) | $(SIM_OUT)/lib/libtaresim.so
 	@printf 'libcudart.so.$(1) { global: cuda*; __cuda*; local: *; };\n' > $(SIM_OUT)/obj/cudart$(1).map
-	$$(call SIM_SAY,LINK,$$@)$(CC) -pthread $(SIM_LDFLAGS) -Wl,-soname,libcudart.so.$(1) \
-		-Wl,--version-script=$(SIM_OUT)/obj/cudart$(1).map $$^ -o $$@
+	$$(call SIM_SAY,LINK,$$@)$$(CC) -pthread $$(SIM_LDFLAGS) -Wl,-soname,libcudart.so.$(1) \
+		-Wl,--version-script=$(SIM_OUT)/obj/cudart$(1).map $$^ $$| -o $$@
 endef
 $(foreach n,$(SIM_MAJORS),$(eval $(call SIM_RUNTIME_RULES,$(n))))
 
@@ -81,12 +82,12 @@ $(foreach n,$(SIM_MAJORS),$(eval $(call SIM_RUNTIME_RULES,$(n))))
 $(SIM_DRIVER:$(SIM)/%.c=$(SIM_OUT)/obj/%.o): $(SIM_OUT)/obj/%.o: $(SIM)/%.c $(SIM_HEADERS) | $(SIM_OUT)/obj
 	$(call SIM_SAY,CC,$<)$(CC) $(SIM_CFLAGS) $(SIM_INCLUDE_$(lastword $(SIM_MAJORS))) -c $< -o $@
 
-$(SIM_OUT)/lib/libcuda.so.1: $(SIM_DRIVER:$(SIM)/%.c=$(SIM_OUT)/obj/%.o) $(SIM_OUT)/lib/libtaresim.so
-	$(call SIM_SAY,LINK,$@)$(CC) -pthread $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -o $@
+$(SIM_OUT)/lib/libcuda.so.1: $(SIM_DRIVER:$(SIM)/%.c=$(SIM_OUT)/obj/%.o) | $(SIM_OUT)/lib/libtaresim.so
+	$(call SIM_SAY,LINK,$@)$(CC) -pthread $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1 $^ $| -o $@
 
 # The math libraries: once for a torch version.
 $(SIM_OUT)/stubs-cu$(SIM_TORCH_CUDA)/.stamp: $(SIM_TORCH) $(SIM)/gen_stubs.py $(wildcard $(SIM)/stub*.[ch]) \
-		$(SIM)/sim.h $(SIM_OUT)/lib/libtaresim.so
+		$(SIM)/sim.h $(SIM)/sim.mk | $(SIM_OUT)/lib/libtaresim.so
 	$(call SIM_SAY,STUBS,$(@D))$(PY) $(SIM)/gen_stubs.py --torch $(SIM_SITE)/torch --out $(@D) \
 		--cc '$(CC) $(SIM_CFLAGS)' \
 		--link '-Wl,-Bsymbolic -Wl,-rpath,$$ORIGIN/../lib -L$(SIM_OUT)/lib -l:libtaresim.so'

@@ -64,7 +64,8 @@ static struct stub_handle *handle_of(void *p)
 {
 	struct stub_handle *h = p;
 
-	return h && h->magic == HANDLE_MAGIC ? h : NULL;
+	/* Some libraries' handles are small numbers. */
+	return (uintptr_t)p > UINT16_MAX && h->magic == HANDLE_MAGIC ? h : NULL;
 }
 
 int stub_work(unsigned function, void *stream)
