@@ -1,8 +1,8 @@
 /*
  * cuda_runtime.c: the exported wrappers of the CUDA runtime, from cuda_hooks.def.
  *
- * Compiled once for each runtime, CUDART_MAJOR 11, 12 or 13. Nothing in the tree may call into it: the
- * dynamic linker binds a program's cudaX@libcudart.so.N here. See README.md for why versions.
+ * Compiled once for each runtime, CUDART_MAJOR 11, 12 or 13. Nothing in the tree may call into it:
+ * the dynamic linker binds a program's cudaX@libcudart.so.N here. See README.md for why versions.
  */
 #include "preload/cuda_types.h"
 #include "preload/hook.h"

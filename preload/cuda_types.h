@@ -39,7 +39,7 @@ enum cudaMemcpyKind {
 	cudaMemcpyDefault,
 };
 
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 enum cudaMemoryType { cudaMemoryTypeUnregistered };
 
 typedef struct {

@@ -3,9 +3,10 @@
 #
 #   gen_exports.sh CC
 #
-# It says nothing about single names: what is exported is marked TARE_EXPORT where it is defined, all
-# else is hidden. It has a version node for each SONAME that cuda_runtime.c stands for. The empty first
-# node catches references without a version, which the dynamic linker binds to a library's first one.
+# It says nothing about single names: what is exported is marked TARE_EXPORT where it is defined,
+# all else is hidden. It has a version node for each SONAME that cuda_runtime.c stands for. The
+# empty first node catches references without a version, which the dynamic linker binds to a
+# library's first one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

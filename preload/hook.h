@@ -45,8 +45,8 @@ static inline hook_function *hook_real(const struct hook *hook)
 bool hook_resolve(struct hook *hook);
 
 /*
- * The span's enter: one function for each event. `frame`: __builtin_frame_address(0) of the wrapper.
- * Returns what hook_leave wants, or 0 where nothing was written.
+ * The span's enter: one function for each event. `frame`: __builtin_frame_address(0) of the
+ * wrapper. Returns what hook_leave wants, or 0 where nothing was written.
  */
 uint64_t hook_enter_CALL(struct hook *hook, const void *frame);
 uint64_t hook_enter_LAUNCH(struct hook *hook, const void *frame, const void *stream);

@@ -11,7 +11,7 @@
 
 #define CANDIDATES_MAX 8
 
-/* Loaded files whose names hold `stem`: a vendored copy has a name like libcudart-e409450e.so.11.0. */
+/* Loaded files whose names begin with `stem`: a vendored copy is libcudart-e409450e.so.11.0. */
 struct candidates {
 	const char *stem;
 	size_t stem_bytes;
@@ -42,8 +42,8 @@ static void *find_in(const char *file, const char *name, const char *version)
 }
 
 /*
- * By SONAME first, since RTLD_NEXT does not see what was opened RTLD_LOCAL, and finds the first of two
- * versions of a library. `soname` is also the version that the function must have.
+ * By SONAME first, since RTLD_NEXT does not see what was opened RTLD_LOCAL, and finds the first of
+ * two versions of a library. `soname` is also the version that the function must have.
  */
 static void *find_versioned(const char *soname, const char *name)
 {
