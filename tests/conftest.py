@@ -33,6 +33,7 @@ import dataclasses
 import functools
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,11 @@ def files_below(folder):
     }
 
 
+def start_of(trace):
+    """start_realtime_ns of the header."""
+    return struct.unpack_from("<Q", trace.read_bytes(), 40)[0]
+
+
 @dataclasses.dataclass
 class Run:
     returncode: int
@@ -95,7 +101,7 @@ class Run:
 
     @property
     def traces(self):
-        return sorted(self.trace_folder.glob("*.tare"), key=lambda path: path.stat().st_ctime_ns)
+        return sorted(self.trace_folder.glob("*.tare"), key=start_of)
 
     @property
     def trace(self):
