@@ -9,6 +9,24 @@ void pyhooks_python_ready(void);
 void pyhooks_library_loaded(void);
 void pyhooks_fork_child(void);
 
+/* Calls that these releases run without asking the hook, once the instruction is specialised. */
+static const struct hole {
+	uint32_t first, before;
+	const char *text;
+} holes[] = {
+	{ 0x030b00, 0x030b04, "; __getitem__ in Python is not seen" }, /* python/cpython#104405 */
+	{ 0x030d00, 0x030e00, "; __init__ of a class that is called is not seen" },
+};
+
+static const char *hole_text(void)
+{
+	for (unsigned i = 0; i < sizeof(holes) / sizeof(*holes); i++) {
+		if (python.full_version >= holes[i].first && python.full_version < holes[i].before)
+			return holes[i].text;
+	}
+	return "";
+}
+
 /* The version alone, of "3.11.7 (main, ...)". */
 static int version_length(const char *text)
 {
@@ -38,9 +56,7 @@ void pyhooks_python_ready(void)
 			 "not asked for; lines are still known, CPython %.*s", length, version);
 	else
 		snprintf(detail, sizeof(detail), "eval-frame hook, CPython %.*s%s", length, version,
-			 python.version == 0x030d ?
-				 "; __init__ of a class that is called is not seen" :
-				 "");
+			 hole_text());
 	tare_note_layer("frames", problem ? 2 : wanted, detail);
 	if (problem)
 		tare_verbose("no frames: ", detail);

@@ -45,12 +45,18 @@ struct published {
 	uint64_t words[PUBLISHED_WORDS];
 };
 
+/* "3.11.7 (main, ..." is 0x030b07. */
 static uint32_t version_number(const char *text)
 {
-	char *end;
-	unsigned long major = strtoul(text, &end, 10);
+	uint32_t version = 0;
 
-	return *end == '.' ? (uint32_t)(major << 8 | strtoul(end + 1, NULL, 10)) : 0;
+	for (unsigned part = 0; part < 3; part++) {
+		char *end;
+
+		version = version << 8 | (strtoul(text, &end, 10) & 0xff);
+		text = end + (*end == '.');
+	}
+	return version;
 }
 
 /*
@@ -186,7 +192,8 @@ const char *python_find(void)
 	PYTHON_FUNCTIONS(FUNCTION_)
 #undef FUNCTION_
 	python.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-	python.version = version_number(python.version_text());
+	python.full_version = version_number(python.version_text());
+	python.version = python.full_version >> 8;
 	python.interpreter = python.main_interpreter();
 	if (!python.code_type || !python.interpreter)
 		return "this interpreter has no PyCode_Type or no main interpreter";

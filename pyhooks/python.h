@@ -64,6 +64,7 @@ struct python {
 	enum python_instruction instruction;
 
 	uint32_t version;      /* 0x030b: 3.11 */
+	uint32_t full_version; /* 0x030b07: 3.11.7 */
 	ptrdiff_t extra_index; /* ours */
 	void *interpreter;     /* the main one, the only one that is looked at */
 	void *code_type;
