@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from conftest import PROG, ROOT, SIM
-from test_cuda_table import SONAMES, names, table
+from test_cuda_table import HEADERS, SONAMES, find_runtime, names, table
 
 sys.path.insert(0, str(ROOT / "tests" / "sim"))
 import counts  # noqa: E402
@@ -274,6 +274,18 @@ def test_errors_are_the_runtimes(simulated, program, run_bare_and_traced, calls)
     run = run_bare_and_traced([program("cuda_errors.c", *link(13, runtime))], env=env, returncode=0)
     assert "last error 2 2 then 0, errno 33" in run.stdout
     assert {call["result"] for call in calls(run.trace).all} > {0, 2}
+
+
+@pytest.mark.parametrize("version, include", HEADERS)
+def test_errors_are_the_real_runtimes(version, include, program, run_bare_and_traced, calls):
+    """NVIDIA's own library; where there is no driver all it does is to fail."""
+    major = version // 1000
+    runtime = find_runtime(include, major)
+    build = program("cuda_errors.c", *link(major, runtime))
+    run = run_bare_and_traced([build], env={"LD_LIBRARY_PATH": runtime.parent}, returncode=0)
+    found = calls(run.trace)
+    assert found.info["cuda"] == f"{SONAMES[major]} {runtime}"
+    assert len(found.of("cudaMalloc")) == 4
 
 
 def test_handles_are_not_ours(simulated, program, run_bare_and_traced):

@@ -121,6 +121,14 @@ HEADERS = [pytest.param(v, d, id=f"{v // 1000}.{v % 1000 // 10}") for v, d in PA
 needs_headers = pytest.mark.skipif(not PACKAGES, reason="no CUDA headers")
 
 
+def find_runtime(include, major):
+    """The library that belongs to these headers."""
+    found = [p for p in include.parent.glob("lib*/**/libcudart.so.*") if p.name == SONAMES[major]]
+    if not found:
+        pytest.skip("headers without their library")
+    return found[0].resolve().parent / SONAMES[major]
+
+
 def compiler(include):
     # nvcc's own package has what the headers include; for C an empty file does.
     return ["gcc", "-std=gnu17", "-x", "c", "-isystem", include, "-idirafter",
@@ -197,10 +205,8 @@ def test_layouts_are_nvidias(version, include, tmp_path):
 @pytest.mark.parametrize("version, include", HEADERS)
 def test_names_exist_in_the_runtime(version, include):
     major = version // 1000
-    found = [p for p in include.parent.glob("lib*/**/libcudart.so.*") if p.name == SONAMES[major]]
-    if not found:
-        pytest.skip("headers without their library")
-    real = {name for name, _ in dynamic_symbols(found[0])}
+    runtime = find_runtime(include, major)
+    real = {name for name, _ in dynamic_symbols(runtime)}
     missing = {re.sub("_pts?[dz]s?$", "", name) for name in set(names(major)) - real}
     assert missing <= NEWER.get(major, set())
-    assert {version for _, version in dynamic_symbols(found[0])} == {"@" + SONAMES[major]}
+    assert {version for _, version in dynamic_symbols(runtime)} == {"@" + SONAMES[major]}
