@@ -177,7 +177,7 @@ def test_counts_equal_the_simulated_devices(
 ):
     runtime, env = simulated(major)
     run = run_bare_and_traced(
-        [program("cuda_calls.c", *link(major, runtime)), "3", "40"], env=env, returncode=0
+        [program("cuda_kinds.c", *link(major, runtime)), "3", "40"], env=env, returncode=0
     )
     found = calls(run.trace)
     pid = min(found.tids.values())
@@ -323,7 +323,7 @@ def test_calls_that_do_not_return(library, program, run_bare_and_traced, dump):
 def test_allocations_are_recorded_during_the_delay(simulated, program, run_bare_and_traced, calls):
     runtime, env = simulated(13)
     run = run_bare_and_traced(
-        [program("cuda_calls.c", *link(13, runtime))],
+        [program("cuda_kinds.c", *link(13, runtime))],
         env=env,
         trace_env={"TARE_DELAY": "3600"},
         returncode=0,

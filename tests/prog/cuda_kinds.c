@@ -1,8 +1,8 @@
 /*
- * cuda_calls.c: known numbers of all kinds of CUDA runtime calls, on the main thread and on others.
+ * cuda_kinds.c: known numbers of all kinds of CUDA runtime calls, on the main thread and on others.
  * Links with a runtime, real or simulated. Prints what the calls answer, not where memory lies.
  *
- *   cuda_calls [threads [passes]]   (default 3 threads beside the main one, 5 passes)
+ *   cuda_kinds [threads [passes]]   (default 3 threads beside the main one, 5 passes)
  */
 #include <pthread.h>
 #include <stdio.h>
