@@ -8,7 +8,6 @@
  * file, or no room in it, nothing is counted and the file's header says so.
  */
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

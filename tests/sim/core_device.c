@@ -105,35 +105,34 @@ int sim_device_set(int device)
 
 /* ---- the timeline ---- */
 
-void core_queue_room(struct sim_stream *s)
+uint64_t core_queue_room(struct sim_stream *s)
 {
-	uint64_t size = (uint64_t)sim_config()->queue;
+	uint64_t size = (uint64_t)sim_config()->queue, now = core_now();
 
 	if (!s->queue) {
 		s->queue = mmap(NULL, size * sizeof(*s->queue), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (s->queue == MAP_FAILED) {
 			s->queue = NULL;
-			return;
+			return now;
 		}
 	}
-	for (;;) {
-		uint64_t free_at = s->queue[s->submitted % size];
-
-		if (free_at <= core_now())
-			return;
+	uint64_t free_at;
+	while ((free_at = s->queue[s->submitted % size]) > now) {
 		core_unlock();
 		core_wait_until(free_at);
 		core_lock();
+		now = core_now();
 	}
+	return now;
 }
 
-uint64_t core_append(struct sim_stream *s, uint64_t ns)
+uint64_t core_append(struct sim_stream *s, uint64_t now, uint64_t ns)
 {
 	struct sim_device *d = &core.devices[s->device];
-	uint64_t start = core_now();
+	uint64_t start = now;
 
-	core.used = true;
+	core_use();
 	if (start < s->busy_until)
 		start = s->busy_until;
 	if (s->legacy && start < d->blocking_until)
@@ -306,7 +305,7 @@ int sim_event_record(struct sim_event *e, struct sim_stream *s)
 		rc = core_capture_event_record(e, s);
 	} else {
 		e->capture = NULL;
-		e->time = core_append(s, 0);
+		e->time = core_append(s, core_now(), 0);
 		e->recorded = true;
 	}
 	core_unlock();

@@ -180,8 +180,7 @@ int sim_exec_launch(struct sim_exec *x, struct sim_stream *s)
 		core_unlock();
 		return rc;
 	}
-	core_queue_room(s);
-	uint64_t end = core_append(s, x->ns), start = end - x->ns;
+	uint64_t end = core_append(s, core_queue_room(s), x->ns), start = end - x->ns;
 	for (size_t i = 0; i < x->count; i++) {
 		const struct node *node = x->graph->nodes[i];
 

@@ -107,7 +107,7 @@ int sim_alloc(enum sim_memory type, size_t size, unsigned flags, void **out)
 		return SIM_OK;
 	if (size > SIZE_MAX / 2)
 		return rc;
-	core.used = true;
+	core_use();
 	pthread_mutex_lock(&lock);
 	if (account(type, r.device, whole_pages(size))) {
 		void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,

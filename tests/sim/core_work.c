@@ -126,8 +126,7 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 		core_unlock();
 		return rc;
 	}
-	core_queue_room(s);
-	uint64_t end = core_append(s, work->ns);
+	uint64_t end = core_append(s, core_queue_room(s), work->ns);
 	core_work_run(s, work, end);
 	core_unlock();
 	if (sim_config()->blocking)

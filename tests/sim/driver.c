@@ -76,14 +76,6 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
-{
-	ENTER(cuDeviceGetUuid);
-	memcpy(uuid->bytes, SIM_UUID, sizeof(uuid->bytes));
-	uuid->bytes[15] = (char)device;
-	return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
 	size_t free;
