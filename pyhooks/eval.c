@@ -14,7 +14,7 @@
 
 #define RECURSION_UNITS   2  /* what the evaluator takes of thread_recursion */
 #define HOW_DISTANCE_UNIT 16 /* bytes of FRAME's `how` */
-#define HOW_DISTANCE_MAX  63u
+#define HOW_DISTANCE_MAX  1023u
 
 /*
  * Below that address this thread's frames run without the hook, see eval_deep. UINTPTR_MAX: not known

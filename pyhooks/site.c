@@ -45,7 +45,12 @@ uint64_t site_of_frame(struct tare_thread *thread, void *python_thread, const vo
 
 uint64_t site_now(struct tare_thread *thread, void *python_thread, bool gil_held)
 {
-	if (!python_thread && !(python_thread = thread_now()))
+	/* What holds the GIL is known for sure; a thread may have had other thread states before. */
+	if (gil_held)
+		python_thread = python.unchecked_thread();
+	else if (!python_thread)
+		python_thread = thread_now();
+	if (!python_thread)
 		return 0;
 	const void *frame = python_current_frame(python_thread);
 	if (tare_likely(frame && frame == thread->frame))
