@@ -1,0 +1,208 @@
+/* calls.c: see calls.h. */
+#include "analyzer/calls.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define IDLE_CAP_NS         5000.
+#define LONG_LAUNCH_NS      20000.
+#define LONG_LAUNCH_MEDIANS 8
+
+/* Buckets of sizes and durations: 1/8 of a power of two wide. Never 0. */
+static uint32_t bucket(uint64_t value)
+{
+	unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+
+	return 1 +
+	       (bits <= 4 ? (uint32_t)value : (bits << 3 | (uint32_t)(value >> (bits - 4) & 7)));
+}
+
+static const struct {
+	enum ledger_line line;
+	bool waits;
+} categories[] = {
+	[TRACE_CATEGORY_LAUNCH] = { LINE_launch, false },
+	[TRACE_CATEGORY_COPY] = { LINE_copy, true },
+	[TRACE_CATEGORY_COPY_SYNC] = { LINE_copy, true },
+	[TRACE_CATEGORY_ALLOC_DEVICE] = { LINE_memory, true },
+	[TRACE_CATEGORY_ALLOC_HOST] = { LINE_memory, true },
+	[TRACE_CATEGORY_ALLOC_MANAGED] = { LINE_memory, true },
+	[TRACE_CATEGORY_REGISTER] = { LINE_memory, true },
+	[TRACE_CATEGORY_UNREGISTER] = { LINE_memory, true },
+	[TRACE_CATEGORY_FREE] = { LINE_memory, true },
+	/* What a synchronise costs where there is nothing to wait for is the framework's. */
+	[TRACE_CATEGORY_SYNC] = { LINE_framework, true },
+	[TRACE_CATEGORY_LIBRARY] = { LINE_library, false },
+};
+
+static const unsigned category_count = sizeof(categories) / sizeof(*categories);
+
+bool calls_have_line(unsigned category)
+{
+	return category < category_count && category != TRACE_CATEGORY_OTHER &&
+	       category != TRACE_CATEGORY_QUERY && category != TRACE_CATEGORY_CAPTURE;
+}
+
+void calls_start(struct calls *calls, struct definitions *definitions, double unit_ns)
+{
+	calls->definitions = definitions;
+	calls->functions = memory_zero(definitions->function_count + 1, sizeof(*calls->functions));
+	calls->idle_cap = (uint64_t)(IDLE_CAP_NS / unit_ns);
+	calls->long_launch = (uint64_t)(LONG_LAUNCH_NS / unit_ns);
+	memory_grow(calls->classes, calls->class_count, calls->class_room);
+	calls->class_count = 1;
+}
+
+void calls_free(struct calls *calls)
+{
+	for (uint32_t i = 0; calls->functions && i < calls->definitions->function_count; i++)
+		histogram_free(&calls->functions[i].durations);
+	free(calls->functions);
+	free(calls->classes);
+	free(calls->rates);
+	*calls = (struct calls){ 0 };
+}
+
+static uint32_t rate_of(struct calls *calls, uint32_t function, uint32_t kind)
+{
+	for (uint32_t i = 0; i < calls->rate_count; i++)
+		if (calls->rates[i].function == function && calls->rates[i].kind == kind)
+			return i;
+	memory_grow(calls->rates, calls->rate_count, calls->rate_room);
+	calls->rates[calls->rate_count] = (struct call_rate){ .function = function, .kind = kind };
+	return calls->rate_count++;
+}
+
+static uint32_t class_of(struct calls *calls, uint32_t function, uint32_t variant)
+{
+	struct def_function *definition = &calls->definitions->functions[function];
+	uint32_t found = definition->first_class, before = 0;
+
+	for (; found && calls->classes[found].variant != variant;
+	     found = calls->classes[found].next)
+		before = found;
+	if (found && before) {
+		/* To the front: calls repeat. */
+		calls->classes[before].next = calls->classes[found].next;
+		calls->classes[found].next = definition->first_class;
+		definition->first_class = found;
+	}
+	if (found)
+		return found;
+	if (calls->class_count >= CALL_CLASSES_MAX)
+		return definition->first_class;
+	memory_grow(calls->classes, calls->class_count, calls->class_room);
+	calls->classes[calls->class_count] = (struct call_class){
+		.function = function,
+		.variant = variant,
+		.next = definition->first_class,
+		.category = definition->category,
+		.least = UINT64_MAX,
+		.least_bytes = UINT64_MAX,
+	};
+	return definition->first_class = calls->class_count++;
+}
+
+uint32_t calls_class(struct calls *calls, uint32_t function, bool copy, uint64_t kind,
+		     uint64_t bytes)
+{
+	uint32_t class;
+
+	if (__builtin_expect(!copy, 1))
+		return class_of(calls, function, 0);
+	kind = kind < 15 ? kind : 15;
+	class = class_of(calls, function, (uint32_t)kind << 16 | bucket(bytes));
+	if (class && !calls->classes[class].count)
+		calls->classes[class].rate = rate_of(calls, function, (uint32_t)kind);
+	return class;
+}
+
+static uint64_t launch_median(struct call_function *function)
+{
+	/* Found anew now and then: it moves little. */
+	if (function->durations.count > function->median_at + function->median_at / 4) {
+		function->median_at = function->durations.count;
+		function->median = (uint64_t)histogram_percentile(&function->durations, 0.5);
+	}
+	return function->median;
+}
+
+uint32_t calls_ended(struct calls *calls, uint32_t number, uint64_t duration, uint64_t bytes)
+{
+	struct call_class *class = &calls->classes[number];
+	struct call_function *function = &calls->functions[class->function];
+
+	if (!function->least || duration < function->least)
+		function->least = duration ? duration : 1;
+	if (class->category == TRACE_CATEGORY_LAUNCH) {
+		histogram_add(&function->durations, duration);
+		if (duration > calls->long_launch) {
+			number = class_of(calls, class->function, bucket(duration));
+			class = &calls->classes[number];
+		}
+	}
+	if (bytes && class->variant) {
+		struct call_rate *rate = &calls->rates[class->rate];
+		double bytes_per_unit = (double)bytes / (double)(duration ? duration : 1);
+
+		if (class->category != TRACE_CATEGORY_LAUNCH &&
+		    bytes_per_unit > rate->bytes_per_unit)
+			rate->bytes_per_unit = bytes_per_unit;
+		if (bytes < class->least_bytes)
+			class->least_bytes = bytes;
+	}
+	if (duration < class->least)
+		class->least = duration;
+	class->count++;
+	class->sum += duration;
+	return number;
+}
+
+void calls_finish(struct calls *calls)
+{
+	for (uint32_t i = 0; i < calls->definitions->function_count; i++)
+		calls->functions[i].median_at = 0;
+}
+
+double calls_idle(const struct calls *calls, uint32_t number)
+{
+	const struct call_class *class = &calls->classes[number];
+	double idle = (double)calls->functions[class->function].least;
+
+	idle = fmin(idle, (double)calls->idle_cap);
+	if (class->variant && class->category != TRACE_CATEGORY_LAUNCH &&
+	    class->least_bytes != UINT64_MAX && calls->rates[class->rate].bytes_per_unit > 0)
+		idle += (double)class->least_bytes / calls->rates[class->rate].bytes_per_unit;
+	return fmin(idle, (double)class->least);
+}
+
+bool calls_wait(struct calls *calls, uint32_t number)
+{
+	const struct call_class *class = &calls->classes[number];
+
+	if (class->category >= category_count)
+		return false;
+	if (class->category != TRACE_CATEGORY_LAUNCH)
+		return categories[class->category].waits;
+	return class->variant && class->count &&
+	       class->sum / class->count >
+		       LONG_LAUNCH_MEDIANS * launch_median(&calls->functions[class->function]);
+}
+
+enum ledger_line calls_line(const struct calls *calls, uint32_t class)
+{
+	unsigned category = calls->classes[class].category;
+
+	return category < category_count && class ? categories[category].line : LINE_other;
+}
+
+double calls_split(struct calls *calls, uint32_t class, uint64_t count, uint64_t sum,
+		   double *cost_p)
+{
+	double all = (double)sum, cost = all;
+
+	if (calls_wait(calls, class))
+		cost = fmin((double)count * calls_idle(calls, class), all);
+	*cost_p = cost;
+	return all - cost;
+}

@@ -1,0 +1,252 @@
+/* definitions.c: see definitions.h. */
+#include "analyzer/definitions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/lines.h"
+#include "analyzer/op_names.h"
+#include "analyzer/origin.h"
+
+static void id_map_set(struct id_map *map, uint64_t id, uint32_t index)
+{
+	if (id >= ID_MAX)
+		return;
+	if (id >= map->room) {
+		uint32_t room = map->room;
+
+		map->indices =
+			memory_grow_(map->indices, &room, (size_t)id + 1, sizeof(*map->indices));
+		map->room = room;
+	}
+	map->indices[id] = index;
+}
+
+/* The place for a new element; element 0 is made with the first. */
+#define add(definitions, what, id)                                                                 \
+	({                                                                                         \
+		memory_grow((definitions)->what##s, (definitions)->what##_count + 1,               \
+			    (definitions)->what##_room);                                           \
+		if (!(definitions)->what##_count)                                                  \
+			(definitions)->what##_count = 1;                                           \
+		id_map_set(&(definitions)->what##_ids, id, (definitions)->what##_count);           \
+		&(definitions)->what##s[(definitions)->what##_count++];                            \
+	})
+
+static const char *text(struct definitions *definitions, struct trace_str str)
+{
+	return arena_text(&definitions->arena, str.data, str.length);
+}
+
+static const uint8_t *blob(struct definitions *definitions, struct trace_str str)
+{
+	void *bytes = arena_get(&definitions->arena, str.length);
+
+	return str.length ? memcpy(bytes, str.data, str.length) : bytes;
+}
+
+static void load_code(struct definitions *definitions, const struct record_CODE *record)
+{
+	struct def_code *code;
+
+	if (id_map_get(&definitions->code_ids, record->code))
+		return;
+	code = add(definitions, code, record->code);
+	code->file = text(definitions, record->file);
+	code->name = text(definitions, record->name);
+	code->flags = record->flags;
+	code->first_line = record->first_line;
+	code->user = origin_is_user(code->file, code->name);
+	code->importing = origin_is_import(code->file);
+}
+
+static void load_lines(struct definitions *definitions, const struct record_LINES *record)
+{
+	struct def_code *code =
+		&definitions->codes[id_map_get(&definitions->code_ids, record->code)];
+
+	if (code == definitions->codes || code->python)
+		return;
+	code->python = record->python;
+	code->lines = blob(definitions, record->lines);
+	code->lines_bytes = record->lines.length;
+	code->bytecode_bytes = record->bytecode.length;
+}
+
+static void load_op(struct definitions *definitions, const struct record_OP *record)
+{
+	char *name = op_name_of_symbol(record->symbol.data, record->symbol.length);
+
+	*add(definitions, op, record->op) = arena_text(&definitions->arena, name, strlen(name));
+	free(name);
+}
+
+static void load_node_type(struct definitions *definitions, const struct record_NODE_TYPE *record)
+{
+	char *name = node_name_of_type(record->name.data, record->name.length);
+
+	*add(definitions, node_type, record->type) =
+		arena_text(&definitions->arena, name, strlen(name));
+	free(name);
+}
+
+static void load_function(struct definitions *definitions, const struct record_FUNCTION *record)
+{
+	struct def_function *function;
+
+	if (id_map_get(&definitions->function_ids, record->function))
+		return;
+	function = add(definitions, function, record->function);
+	function->name = text(definitions, record->name);
+	function->library = text(definitions, record->library);
+	function->category = record->category;
+}
+
+static void load_thread(struct definitions *definitions, const struct record_THREAD *record)
+{
+	struct def_thread *thread;
+
+	if (id_map_get(&definitions->thread_ids, record->thread))
+		return;
+	thread = add(definitions, thread, record->thread);
+	thread->number = record->thread;
+	thread->tid = record->tid;
+	thread->depth = record->depth;
+	thread->start = record->start;
+	thread->name = text(definitions, record->name);
+}
+
+uint32_t definitions_thread(struct definitions *definitions, uint32_t number)
+{
+	const struct record_THREAD unknown = { .thread = number, .name = { "?", 1 } };
+
+	if (number < ID_MAX && !id_map_get(&definitions->thread_ids, number))
+		load_thread(definitions, &unknown);
+	return id_map_get(&definitions->thread_ids, number);
+}
+
+static void load_layer(struct definitions *definitions, const struct record_LAYER *record)
+{
+	const char *name = text(definitions, record->layer);
+	struct def_layer *layer = NULL;
+
+	for (uint32_t i = 0; i < definitions->layer_count; i++)
+		if (!strcmp(definitions->layers[i].name, name))
+			layer = &definitions->layers[i];
+	if (!layer) {
+		memory_grow(definitions->layers, definitions->layer_count, definitions->layer_room);
+		layer = &definitions->layers[definitions->layer_count++];
+	}
+	*layer = (struct def_layer){ name, text(definitions, record->detail), record->state };
+}
+
+static void load_info(struct definitions *definitions, const struct record_INFO *record)
+{
+	memory_grow(definitions->infos, definitions->info_count, definitions->info_room);
+	definitions->infos[definitions->info_count++] =
+		(struct def_info){ text(definitions, record->key),
+				   text(definitions, record->value) };
+}
+
+static int load(void *context, unsigned type, const union trace_record *record,
+		const uint8_t *bytes, size_t length)
+{
+	struct definitions *definitions = context;
+
+	(void)bytes;
+	(void)length;
+	if (!record)
+		return 0;
+	switch (type) {
+	case TRACE_RECORD_INFO: load_info(definitions, &record->INFO); break;
+	case TRACE_RECORD_LAYER: load_layer(definitions, &record->LAYER); break;
+	case TRACE_RECORD_THREAD: load_thread(definitions, &record->THREAD); break;
+	case TRACE_RECORD_TORCH_THREAD:
+		id_map_set(&definitions->torch_threads, record->TORCH_THREAD.torch_thread,
+			   id_map_get(&definitions->thread_ids, record->TORCH_THREAD.thread));
+		break;
+	case TRACE_RECORD_CODE: load_code(definitions, &record->CODE); break;
+	case TRACE_RECORD_LINES: load_lines(definitions, &record->LINES); break;
+	case TRACE_RECORD_OP: load_op(definitions, &record->OP); break;
+	case TRACE_RECORD_NODE_TYPE: load_node_type(definitions, &record->NODE_TYPE); break;
+	case TRACE_RECORD_STRING:
+		*add(definitions, string, record->STRING.string) =
+			text(definitions, record->STRING.text);
+		break;
+	case TRACE_RECORD_FUNCTION: load_function(definitions, &record->FUNCTION); break;
+	case TRACE_RECORD_LOST: definitions->lost_events += record->LOST.events; break;
+	}
+	return 0;
+}
+
+void definitions_load(struct definitions *definitions, struct trace_reader *reader)
+{
+	static const struct def_code no_code = { .file = "?", .name = "?" };
+
+	trace_each_record(reader, load, definitions);
+	/* Element 0 is there even where nothing was defined. */
+	memory_grow(definitions->codes, definitions->code_count, definitions->code_room);
+	definitions->codes[0] = no_code;
+	memory_grow(definitions->functions, definitions->function_count,
+		    definitions->function_room);
+	definitions->functions[0] = (struct def_function){ .name = "?", .library = "?" };
+	memory_grow(definitions->threads, definitions->thread_count, definitions->thread_room);
+	definitions->threads[0] = (struct def_thread){ .name = "?" };
+	memory_grow(definitions->ops, definitions->op_count, definitions->op_room);
+	definitions->ops[0] = "?";
+	memory_grow(definitions->node_types, definitions->node_type_count,
+		    definitions->node_type_room);
+	definitions->node_types[0] = "?";
+	memory_grow(definitions->strings, definitions->string_count, definitions->string_room);
+	definitions->strings[0] = "?";
+}
+
+void definitions_free(struct definitions *definitions)
+{
+	free(definitions->codes);
+	free(definitions->ops);
+	free(definitions->node_types);
+	free(definitions->strings);
+	free(definitions->functions);
+	free(definitions->threads);
+	free(definitions->layers);
+	free(definitions->infos);
+	free(definitions->code_ids.indices);
+	free(definitions->op_ids.indices);
+	free(definitions->node_type_ids.indices);
+	free(definitions->string_ids.indices);
+	free(definitions->function_ids.indices);
+	free(definitions->thread_ids.indices);
+	free(definitions->torch_threads.indices);
+	arena_free(&definitions->arena);
+	*definitions = (struct definitions){ 0 };
+}
+
+const char *definitions_info(const struct definitions *definitions, const char *key)
+{
+	for (uint32_t i = definitions->info_count; i > 0; i--)
+		if (!strcmp(definitions->infos[i - 1].key, key))
+			return definitions->infos[i - 1].value;
+	return NULL;
+}
+
+enum layer_state definitions_layer_state(const struct definitions *definitions, const char *name)
+{
+	for (uint32_t i = 0; i < definitions->layer_count; i++)
+		if (!strcmp(definitions->layers[i].name, name))
+			return definitions->layers[i].state < LAYER_UNKNOWN ?
+				       (enum layer_state)definitions->layers[i].state :
+				       LAYER_UNKNOWN;
+	return LAYER_UNKNOWN;
+}
+
+uint32_t code_line(const struct def_code *code, uint32_t site)
+{
+	struct trace_str lines = { (const char *)code->lines, code->lines_bytes };
+	int32_t line;
+
+	if (!code->python || !site || site > code->bytecode_bytes)
+		return 0;
+	line = lines_lookup(code->python, code->first_line, lines, site - 1);
+	return line > 0 ? (uint32_t)line : 0;
+}

@@ -1,0 +1,91 @@
+/*
+ * definitions.h: what the ids in a trace stand for: code objects, operators, functions, threads.
+ *
+ * For analyzer/'s model. Arrays begin with an element 0 that stands for what is not known. All text is
+ * valid UTF-8 and lives as long as the definitions.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/memory.h"
+#include "traces/reader.h"
+
+/* Ids are counted from 1 by the writer; larger ones are damage. */
+#define ID_MAX (4u << 20)
+
+/* From an id to an index; 0: not defined. */
+struct id_map {
+	uint32_t *indices;
+	uint32_t room;
+};
+
+static inline uint32_t id_map_get(const struct id_map *map, uint64_t id)
+{
+	return id < map->room ? map->indices[id] : 0;
+}
+
+struct def_code {
+	const char *file, *name;
+	uint32_t flags, first_line;
+	bool user;       /* the user's own: outside site-packages, the standard library, ... */
+	bool importing;  /* of the interpreter's import machinery */
+	uint16_t python; /* of the LINES record; 0: there is none */
+	const uint8_t *lines;
+	uint32_t lines_bytes, bytecode_bytes;
+};
+
+struct def_function {
+	const char *name, *library;
+	uint8_t category;     /* enum trace_category */
+	uint32_t first_class; /* calls.c */
+};
+
+struct def_thread {
+	uint32_t number, tid, depth;
+	uint64_t start;
+	const char *name;
+};
+
+struct def_layer {
+	const char *name, *detail;
+	uint8_t state;
+};
+
+struct def_info {
+	const char *key, *value;
+};
+
+struct definitions {
+	struct arena arena;
+	struct def_code *codes;
+	const char **ops, **node_types, **strings; /* names */
+	struct def_function *functions;
+	struct def_thread *threads;
+	struct def_layer *layers;
+	struct def_info *infos;
+	uint32_t code_count, op_count, node_type_count, string_count, function_count, thread_count,
+		layer_count, info_count;
+	uint32_t code_room, op_room, node_type_room, string_room, function_room, thread_room,
+		layer_room, info_room;
+	struct id_map code_ids, op_ids, node_type_ids, string_ids, function_ids, thread_ids;
+	struct id_map torch_threads; /* torch's number of a thread: index into threads */
+	uint64_t lost_events;        /* of LOST records */
+};
+
+void definitions_load(struct definitions *definitions, struct trace_reader *reader);
+void definitions_free(struct definitions *definitions);
+
+/* The index of a thread by its number, added where no record told of it. */
+uint32_t definitions_thread(struct definitions *definitions, uint32_t number);
+
+/* The newest value of an INFO record; NULL where there is none. */
+const char *definitions_info(const struct definitions *definitions, const char *key);
+
+/* As in LAYER records, of a layer or a part of one ("ops.tap"). */
+enum layer_state { LAYER_OFF, LAYER_ON, LAYER_FAILED, LAYER_UNKNOWN };
+enum layer_state definitions_layer_state(const struct definitions *definitions, const char *name);
+
+/* The line of an instruction (offset + 1, as sites in the trace); 0: not known. */
+uint32_t code_line(const struct def_code *code, uint32_t site);

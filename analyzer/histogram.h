@@ -1,0 +1,31 @@
+/*
+ * histogram.h: how values (times, in clock units) are distributed, in little memory.
+ *
+ * For analyzer/'s model. Buckets are 1/64 of a power of two wide: a percentile is off by at most 1.6 %
+ * of its value, and exact where all values are equal or below 64.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define HISTOGRAM_SUB_BITS 6
+#define HISTOGRAM_OCTAVES  44 /* above 2^49 all is one bucket: days, in ns */
+
+struct histogram {
+	uint64_t count, least, most;
+	uint32_t *octaves[HISTOGRAM_OCTAVES]; /* 2^HISTOGRAM_SUB_BITS buckets each, made when needed */
+};
+
+void histogram_add(struct histogram *histogram, uint64_t value);
+void histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t count);
+
+/* Adds all of `from`; what is above `cap` counts as `cap`. */
+void histogram_merge(struct histogram *into, const struct histogram *from, uint64_t cap);
+
+/* The value that a share `rank` (0 to 1) of all are below; NAN where there is none. */
+double histogram_percentile(const struct histogram *histogram, double rank);
+
+/* The sum of the values, of which what is above `cap` counts as `cap`. `sum`: of them as they are. */
+double histogram_capped_sum(const struct histogram *histogram, double sum, double cap);
+
+void histogram_free(struct histogram *histogram);

@@ -1,0 +1,67 @@
+/* model.c: see model.h. */
+#include "analyzer/model.h"
+
+#include <stdlib.h>
+
+#include "analyzer/walk.h"
+
+static void free_thread(struct model_thread *thread)
+{
+	if (!thread)
+		return;
+	for (uint32_t i = 0; i < thread->context_room; i++)
+		free(thread->contexts[i].calls);
+	free(thread->contexts);
+	free(thread->stack);
+	free(thread->ranges);
+	account_free(&thread->account);
+	account_free(&thread->joined_mark);
+	autograd_free(&thread->autograd);
+	free(thread);
+}
+
+void model_load(struct model *model, struct trace_reader *reader)
+{
+	const struct trace_header *header = trace_get_header(reader);
+	struct trace_batch batch;
+
+	model->unit_ns = trace_unit_ns(reader);
+	model->main_tid = header->pid;
+	model->open = header->open.units;
+	definitions_load(&model->definitions, reader);
+	call_tree_start(&model->tree);
+	calls_start(&model->calls, &model->definitions, model->unit_ns);
+	op_table_start(&model->op_table, &model->calls);
+	memory_grow(model->threads, model->definitions.thread_count, model->thread_room);
+	model->ranges = memory_zero(model->definitions.string_count, sizeof(*model->ranges));
+
+	while (trace_next_batch(reader, &batch))
+		walk_batch(model, reader, &batch);
+
+	/* Recording that was stopped ends with the last event; the process's end may be much later. */
+	model->end = model->last_event > model->open ? model->last_event : model->open;
+	if (header->stopped == TRACE_STOP_NONE && header->ended != TRACE_END_NONE &&
+	    header->end.units > model->end)
+		model->end = header->end.units;
+	for (uint32_t i = 1; i < model->definitions.function_count; i++)
+		model->has_library |= model->definitions.functions[i].category ==
+				      TRACE_CATEGORY_LIBRARY;
+	walk_finish(model);
+	calls_finish(&model->calls);
+}
+
+void model_free(struct model *model)
+{
+	for (uint32_t i = 0; i < model->definitions.thread_count; i++)
+		free_thread(model->threads[i]);
+	free(model->threads);
+	free(model->ranges);
+	account_free(&model->process);
+	account_free(&model->leader_mark);
+	account_free(&model->startup);
+	op_table_free(&model->op_table);
+	calls_free(&model->calls);
+	call_tree_free(&model->tree);
+	definitions_free(&model->definitions);
+	*model = (struct model){ 0 };
+}

@@ -1,0 +1,134 @@
+/*
+ * model.h: what one pass over a trace makes of it: call tree, accounts, operator table.
+ *
+ * For analyzer/. walk.c follows the events of each thread, context.c finds what each operator took,
+ * process_ledger.c tells whose time is the process's. Memory is bounded by distinct paths, places and
+ * threads, not by the length of the trace.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/autograd.h"
+#include "analyzer/calls.h"
+#include "analyzer/calltree.h"
+#include "analyzer/definitions.h"
+#include "analyzer/ledger.h"
+#include "analyzer/optable.h"
+#include "traces/reader.h"
+
+/* An open span of a thread. The first of a thread's stack stands for the thread itself. */
+struct span {
+	uint64_t enter;
+	uint64_t child_end; /* frames: when the last child ended, or the enter */
+	uint64_t inner;     /* taken by the spans below */
+	uint64_t bytes;     /* calls: copied */
+	uint32_t node;      /* of the call tree */
+	uint32_t last_child;
+	uint32_t slot;                 /* of the accounts */
+	uint32_t class;                /* calls; 0: it has none */
+	uint32_t code, site;           /* frames: the code that runs, the last site in it */
+	uint32_t user_code, user_site; /* frames: the nearest user frame around */
+	uint32_t frame; /* the innermost frame on the stack, itself included; 0: none */
+	uint8_t kind;   /* enum trace_event_code; TREE_KIND_NONE: the thread */
+	uint8_t flags;  /* enum span_flags */
+	bool user;      /* frames: `code` is the user's */
+	bool importing; /* in or below the interpreter's import machinery */
+};
+
+enum span_flags {
+	SPAN_LOOSE = 1, /* an operator of which no leave is recorded */
+	SPAN_CALL = 2,
+	SPAN_QUIET = 4,       /* no work of the program's: tare's own, or waiting for the GIL */
+	SPAN_CONTEXT = 8,     /* begins the innermost context */
+	SPAN_IN_CONTEXT = 16, /* an operator that is open in it */
+	SPAN_LIBRARY = 32,    /* calls below belong to it */
+};
+
+/*
+ * What is counted as one call of a top operator: a section, an operator or a call outside of sections,
+ * a backward node. Contexts nest where Python runs in between.
+ */
+struct op_context {
+	uint32_t span;  /* its place on the stack */
+	uint32_t frame; /* of that span: operators in other frames are not its own */
+	uint32_t open_ops;
+	bool has_op, known;
+	struct op_key key;
+	uint32_t node; /* of the call tree: caches the row */
+	uint64_t start, python;
+	/* Framework and gil: at its start, and of contexts below. */
+	uint64_t marks[2], inner[2];
+	uint64_t launches;
+	struct op_call *calls;
+	uint32_t call_count, call_room;
+};
+
+struct open_range {
+	uint32_t name;
+	uint64_t start;
+};
+
+struct model_thread {
+	uint32_t index;  /* of its definition */
+	uint32_t number; /* in the trace */
+	struct span *stack;
+	uint32_t top, room;
+	uint32_t base;        /* open spans below the stack, whose enters are not in the trace */
+	uint32_t spans;       /* of the stack: those with a leave */
+	uint32_t unseen;      /* above the stack, where it is full */
+	uint64_t first, last; /* time of its first event; up to where it is accounted for */
+	struct op_context *contexts;
+	uint32_t context_count, context_room;
+	struct open_range *ranges;
+	uint32_t range_count, range_room;
+	struct account account;
+	/* Of the account's framework and gil: of threads that worked for it. */
+	uint64_t foreign[2];
+	struct account joined_mark;
+	struct model_thread *joined,
+		*works_for; /* while it waits in backward(): the one that works */
+	struct autograd_thread autograd;
+	uint64_t launches, ops, events;
+	bool started;
+};
+
+struct range_total {
+	uint64_t count, sum;
+};
+
+struct model {
+	struct definitions definitions;
+	struct call_tree tree;
+	struct calls calls;
+	struct op_table op_table;
+	uint32_t thread_room;
+	struct model_thread **threads; /* as definitions.threads; NULL: no events */
+	struct range_total *ranges;    /* as definitions.strings */
+	double unit_ns;
+
+	/* The process's account is that of its leading thread. process_ledger.c */
+	struct account process, leader_mark, startup;
+	struct model_thread *leader, *main;
+	uint64_t process_last;
+	bool launches_lead; /* a launch was seen: operators alone change no leader */
+	bool startup_ended;
+	bool has_library; /* calls of cuBLAS, cuDNN, ... are in the trace */
+	uint64_t startup_end;
+
+	uint32_t main_tid;
+	uint64_t open, end; /* of what was recorded, clock units */
+	uint64_t last_event;
+	uint64_t span_count, unknown_events;
+	uint64_t resyncs, stray_leaves;
+};
+
+/* Reads all events. The reader stays the caller's. */
+void model_load(struct model *model, struct trace_reader *reader);
+void model_free(struct model *model);
+
+static inline double model_ns(const struct model *model, double units)
+{
+	return units * model->unit_ns;
+}

@@ -1,0 +1,185 @@
+/* op_columns.c: the columns of the operator table. See opview.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyzer/opview.h"
+
+/* COLUMN(ID, key, title, format, drop) in the order of JSON and text. */
+#define COLUMNS(COLUMN)                                                                            \
+	COLUMN(NAME, NULL, "", COLUMN_TEXT, 0)                                                     \
+	COLUMN(OP, "op", NULL, COLUMN_TEXT, 0)                                                     \
+	COLUMN(KIND, "kind", NULL, COLUMN_TEXT, 0)                                                 \
+	COLUMN(PARENT, "parent", "inside", COLUMN_TEXT, 8)                                         \
+	COLUMN(SITE, NULL, "site", COLUMN_PATH, 0)                                                 \
+	COLUMN(SITE_FILE, "site.file", NULL, COLUMN_TEXT, 0)                                       \
+	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_COUNT, 0)                                      \
+	COLUMN(SITE_FUNCTION, "site.function", NULL, COLUMN_TEXT, 0)                               \
+	COLUMN(USER, NULL, "your line", COLUMN_PATH, 0)                                            \
+	COLUMN(USER_FILE, "user_site.file", NULL, COLUMN_TEXT, 0)                                  \
+	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_COUNT, 0)                                 \
+	COLUMN(USER_FUNCTION, "user_site.function", NULL, COLUMN_TEXT, 0)                          \
+	COLUMN(MODULE, "module", "module", COLUMN_PATH, 0)                                         \
+	COLUMN(THREAD, "thread", "thread", COLUMN_TEXT, 0)                                         \
+	COLUMN(CALLS, "calls", "calls", COLUMN_COUNT, 0)                                           \
+	COLUMN(CALLS_PER_PASS, "calls_per_pass", NULL, COLUMN_REAL, 0)                             \
+	COLUMN(LAUNCHES, "launches", "launches", COLUMN_COUNT, 9)                                  \
+	COLUMN(FIRST, "first_ns", "first", COLUMN_TIME, 10)
+
+#define TAIL_COLUMNS(COLUMN)                                                                       \
+	COLUMN(TOTAL, "total_ns", "total", COLUMN_TIME, 5)                                         \
+	COLUMN(SHARE, "share", "share", COLUMN_PERCENT, 0)
+
+/* PART(name, title, drop): text shows the median. */
+#define PART_COLUMNS(PART)                                                                         \
+	PART(python, "python", 3)                                                                  \
+	PART(framework, "framework", 3)                                                            \
+	PART(library, "library", 4)                                                                \
+	PART(launch, "launch", 3)                                                                  \
+	PART(copy, "copy", 6)                                                                      \
+	PART(memory, "memory", 7)                                                                  \
+	PART(fixed, "fixed", 0)                                                                    \
+	PART(gil, "gil", 9)                                                                        \
+	PART(wait, "wait", 0)
+
+enum {
+#define COLUMN_(id, key, title, format, drop) COLUMN_##id,
+#define PART_(name, title, drop)              COLUMN_##name##_p10, COLUMN_##name##_median, COLUMN_##name##_mean,
+	COLUMNS(COLUMN_) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_) COLUMNS_ALL,
+#undef PART_
+#undef COLUMN_
+};
+
+static const struct column columns[] = {
+#define COLUMN_(id, key, title, format, drop) { key, title, format, drop, false },
+#define PART_(name, title, drop)                                                                   \
+	{ #name "_ns.p10", NULL, COLUMN_US, 0, false },                                            \
+		{ #name "_ns.median", title, COLUMN_US, drop, false },                             \
+		{ #name "_ns.mean", NULL, COLUMN_US, 0, false },
+	COLUMNS(COLUMN_) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_)
+#undef PART_
+#undef COLUMN_
+};
+
+static const struct {
+	unsigned part, column;
+} part_columns[] = {
+#define PART_(name, title, drop) { OP_##name, COLUMN_##name##_p10 },
+	PART_COLUMNS(PART_)
+#undef PART_
+};
+
+static void set_site(struct table *table, const struct model *model, uint32_t code, uint32_t site,
+		     unsigned file, unsigned line, unsigned function)
+{
+	uint32_t number = site_line(model, code, site);
+
+	if (!code)
+		return;
+	table_set_text(table, file, model->definitions.codes[code].file);
+	if (number)
+		table_set_number(table, line, number);
+	table_set_text(table, function, model->definitions.codes[code].name);
+}
+
+static void set_text(struct table *table, unsigned column, char *text)
+{
+	table_set_text(table, column, text);
+	free(text);
+}
+
+/* Parts that the trace cannot tell are unknown, not 0. */
+static bool part_known(const struct model *model, const struct op_stats *row, unsigned part)
+{
+	bool cuda = definitions_layer_state(&model->definitions, "cuda") != LAYER_OFF;
+
+	switch (part) {
+	case OP_python: return row->python_samples;
+	case OP_library: return model->has_library;
+	case OP_launch:
+	case OP_copy:
+	case OP_memory:
+	case OP_wait: return row->samples && cuda;
+	default: return row->samples;
+	}
+}
+
+static void set_parts(struct table *table, const struct model *model, const struct op_stats *row)
+{
+	for (unsigned i = 0; i < sizeof(part_columns) / sizeof(*part_columns); i++) {
+		unsigned part = part_columns[i].part, column = part_columns[i].column;
+		const struct histogram *values = &row->parts[part];
+		uint64_t samples = part == OP_python ? row->python_samples : row->samples;
+
+		if (!part_known(model, row, part))
+			continue;
+		table_set_number(table, column, model_ns(model, histogram_percentile(values, 0.1)));
+		table_set_number(table, column + 1,
+				 model_ns(model, histogram_percentile(values, 0.5)));
+		table_set_number(table, column + 2,
+				 model_ns(model, row->sum[part] / (double)samples));
+	}
+}
+
+static const char *thread_text(const struct model *model, uint32_t index, char *room, size_t size)
+{
+	const struct def_thread *thread = &model->definitions.threads[index];
+
+	if (!index)
+		return "others";
+	snprintf(room, size, "%u %s", thread->number, thread->name);
+	return room;
+}
+
+static void add_row(struct table *table, const struct op_view *view, const struct op_stats *row,
+		    double wall)
+{
+	static const char *const kinds[] = { "operator", "backward", "call", "none" };
+	const struct model *model = view->model;
+	unsigned group = view->group;
+	char room[64];
+
+	table_add_row(table);
+	table_set_text(table, COLUMN_OP, row->op);
+	table_set_text(table, COLUMN_NAME, row->op);
+	table_set_number(table, COLUMN_CALLS, (double)row->calls);
+	if (row->parent) {
+		table_set_text(table, COLUMN_KIND, "nested");
+		table_set_text(table, COLUMN_PARENT, row->parent);
+		return;
+	}
+	if (!row->several_kinds)
+		table_set_text(table, COLUMN_KIND, kinds[row->key.kind]);
+	if (group & GROUP_SITE) {
+		set_site(table, model, row->key.code, row->key.site, COLUMN_SITE_FILE,
+			 COLUMN_SITE_LINE, COLUMN_SITE_FUNCTION);
+		set_text(table, COLUMN_SITE, site_text(model, row->key.code, row->key.site));
+	}
+	if (group & GROUP_LINE || (group & GROUP_OP && group & GROUP_SITE))
+		set_site(table, model, row->key.user_code, row->key.user_site, COLUMN_USER_FILE,
+			 COLUMN_USER_LINE, COLUMN_USER_FUNCTION);
+	if (group & GROUP_LINE)
+		set_text(table, COLUMN_USER,
+			 site_text(model, row->key.user_code, row->key.user_site));
+	if (group & GROUP_MODULE)
+		table_set_text(table, COLUMN_MODULE, row->module);
+	if (group & GROUP_THREAD)
+		table_set_text(table, COLUMN_THREAD,
+			       thread_text(model, row->key.thread, room, sizeof(room)));
+	table_set_number(table, COLUMN_LAUNCHES, (double)row->launches);
+	table_set_number(table, COLUMN_TOTAL, model_ns(model, row->total));
+	if (row->first_time)
+		table_set_number(table, COLUMN_FIRST, model_ns(model, row->first));
+	if (wall > 0)
+		table_set_number(table, COLUMN_SHARE, row->total / wall);
+	set_parts(table, model, row);
+}
+
+struct table *op_view_table(const struct op_view *view, unsigned top, double wall)
+{
+	struct table *table = table_new(columns, COLUMNS_ALL);
+	uint32_t count = view->count - 1;
+
+	for (uint32_t i = 1; i <= count && (!top || i <= top); i++)
+		add_row(table, view, &view->rows[i], wall);
+	return table;
+}

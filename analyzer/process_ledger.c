@@ -1,0 +1,94 @@
+/* process_ledger.c: see process_ledger.h. */
+#include "analyzer/process_ledger.h"
+
+static const unsigned watched_lines[2] = { LINE_framework, LINE_gil };
+
+static void charge_top(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	thread_charge(model, thread, thread->stack[thread->top].slot, now);
+}
+
+/* Takes over what the worker did since the mark. */
+static void take_over(struct model_thread *thread)
+{
+	const struct model_thread *worker = thread->joined;
+
+	for (unsigned i = 0; i < 2; i++)
+		thread->foreign[i] += worker->account.units[watched_lines[i]] -
+				      thread->joined_mark.units[watched_lines[i]];
+	account_add_difference(&thread->account, &worker->account, &thread->joined_mark);
+}
+
+/* Brings a thread's account up to `now`; what its worker did is in it. */
+static void settle(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	if (!thread->joined) {
+		charge_top(model, thread, now);
+		return;
+	}
+	charge_top(model, thread->joined, now);
+	take_over(thread);
+	account_copy(&thread->joined_mark, &thread->joined->account);
+	thread->last = now;
+}
+
+void process_settle(struct model *model, uint64_t now)
+{
+	if (!model->leader)
+		return;
+	settle(model, model->leader, now);
+	account_add_difference(&model->process, &model->leader->account, &model->leader_mark);
+	account_copy(&model->leader_mark, &model->leader->account);
+	model->process_last = now;
+}
+
+static void change_leader(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	process_settle(model, now);
+	settle(model, thread, now);
+	model->leader = thread;
+	account_copy(&model->leader_mark, &thread->account);
+}
+
+void process_lead(struct model *model, struct model_thread *thread, bool launch, uint64_t now)
+{
+	if (thread->works_for)
+		thread = thread->works_for;
+	model->launches_lead |= launch;
+	if (thread != model->leader && (launch || !model->launches_lead))
+		change_leader(model, thread, now);
+}
+
+void process_leader_idle(struct model *model, uint64_t now)
+{
+	if (model->main && model->main->started && model->main != model->leader)
+		change_leader(model, model->main, now);
+}
+
+void process_join(struct model *model, struct model_thread *maker, struct model_thread *worker,
+		  uint64_t now)
+{
+	const struct span *top = &maker->stack[maker->top];
+
+	/* It waits where nothing happens but a section that no operator of its own is open in. */
+	if (maker == worker || worker->works_for || top->kind != TRACE_SECTION || maker->works_for)
+		return;
+	if (maker->joined) {
+		if (maker->joined->top)
+			return;
+		process_part(model, maker, now);
+	} else {
+		/* Getting there: the engine's dispatch. */
+		thread_charge(model, maker, LINE_other, now);
+	}
+	maker->joined = worker;
+	worker->works_for = maker;
+	account_copy(&maker->joined_mark, &worker->account);
+}
+
+void process_part(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	settle(model, thread, now);
+	thread->joined->works_for = NULL;
+	thread->joined = NULL;
+}
