@@ -94,11 +94,10 @@ struct tare_thread {
 	uint8_t rest; /* state between events: TARE_ON; TARE_NEW during TARE_DELAY */
 	bool ends;    /* its thread is about to end */
 
-	/* Frames: what the trace's reader believes is the innermost Python code. */
-	void *frame;      /* interpreter frame of the innermost FRAME; NULL: none of this trace */
-	uint32_t code;    /* its code id, or that of the last AT */
-	void *frame_code; /* the code object that `code` stands for, where AT set it */
-	uintptr_t stack;  /* C stack address of the innermost frame hook */
+	/* Frames: what the trace's reader believes is the innermost Python code, see pyhooks/. */
+	void *frame;   /* interpreter frame of the innermost FRAME, or that | 1 where AT was last */
+	uint32_t code; /* id of its code, or of the last AT; 0: unknown */
+	uintptr_t stack;     /* C stack address of the innermost frame hook */
 	void *python_thread; /* PyThreadState, once seen; NULL on threads that never ran Python */
 
 	/* Operators (taps). */
@@ -194,8 +193,8 @@ static inline void tare_close_ops(struct tare_thread *thread, const void *frame_
 
 /*
  * The site for an event outside of a section: where the thread's Python code is, or 0. Set by pyhooks/
- * when it is installed; may write AT, CODE and LINES. `python_thread`: PyThreadState, or NULL for this
- * thread's own. `gil_held`: code objects may be defined now.
+ * when it is installed; may write AT, CODE and LINES. `gil_held`: known to be, so code objects may be
+ * defined. `python_thread`: PyThreadState; NULL: this thread's own. Not looked at where the GIL is held.
  */
 extern uint64_t (*tare_python_site)(struct tare_thread *thread, void *python_thread, bool gil_held)
 	__attribute__((visibility("hidden")));

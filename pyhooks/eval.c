@@ -93,11 +93,22 @@ struct around {
 };
 
 /*
- * The frame that leaves is not the one that the thread's state is about: a greenlet was switched, or
- * the process is a forked child. Nothing is known of the frame around: the next site says where it is.
+ * The frame that leaves is not the one that the thread's state is about. Either a greenlet was switched
+ * in between: what is open above is another's, and goes on unseen. Or, with no frame known, this is a
+ * forked child that returns from what its parent called. Of the frame around nothing is known: the next
+ * site says where it is.
  */
-TARE_COLD static void leave_unknown(struct tare_thread *thread, const struct around *around)
+TARE_COLD static void leave_unknown(struct tare_thread *thread, uint64_t now, uint32_t depth,
+				    uint64_t result, const struct around *around)
 {
+	struct trace_buffer *buffer = thread->buffer;
+
+	if (!((uintptr_t)thread->frame & ~FRAME_IS_NOT_CODE)) {
+		trace_leave(buffer, now, depth, result);
+	} else if (buffer->depth > depth) {
+		buffer->depth = depth;
+		trace_put(buffer, now, LEAVE_TO, depth);
+	}
 	thread->frame = NULL;
 	thread->code = 0;
 	thread->stack = around->stack;
@@ -158,9 +169,9 @@ static void *frame_hook(void *python_thread, void *frame, int throwflag)
 	uint64_t now = tare_now();
 	if (tare_unlikely(!(thread = tare_begin_leave())))
 		return result;
-	trace_leave(thread->buffer, now, depth, !result);
 	if (tare_likely(((uintptr_t)thread->frame | FRAME_IS_NOT_CODE) ==
 			((uintptr_t)frame | FRAME_IS_NOT_CODE))) {
+		trace_leave(thread->buffer, now, depth, !result);
 		thread->frame = around.frame;
 		thread->stack = around.stack;
 		thread->code = around.code;
@@ -168,7 +179,7 @@ static void *frame_hook(void *python_thread, void *frame, int throwflag)
 		thread->op_count = around.op_count;
 		thread->section_open = around.section_open;
 	} else {
-		leave_unknown(thread, &around);
+		leave_unknown(thread, now, depth, !result, &around);
 	}
 	tare_end(thread);
 	return result;
