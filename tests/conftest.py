@@ -189,7 +189,9 @@ class Dump:
 @pytest.fixture(scope="session")
 def dump():
     def dump(trace):
-        done = subprocess.run([TARE, "dump", "--format", "json", trace], capture_output=True, text=True)
+        done = subprocess.run(
+            [TARE, "dump", "--format", "json", trace], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         return Dump([json.loads(line) for line in done.stdout.splitlines()])
 
@@ -206,7 +208,17 @@ def program(tmp_path_factory):
         if source.suffix != ".c":
             return source
         out = folder / f"{source.stem}-{abs(hash(flags))}"
-        command = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-I", ROOT]
+        command = [
+            "gcc",
+            "-std=gnu17",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-I",
+            ROOT,
+        ]
         subprocess.run([*command, source, "-o", out, *flags, "-ldl", "-lpthread"], check=True)
         return out
 

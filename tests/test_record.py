@@ -8,7 +8,6 @@ import subprocess
 import time
 
 import pytest
-
 from conftest import LIBTARE, PROG, TARE, clean_environment
 
 END = PROG / "process_end.py"
@@ -32,7 +31,7 @@ def record(tmp_path):
 
 
 def traces_said(done):
-    return re.findall(r"^tare: trace: (.+) \(\d.*B\)$", done.stderr, re.M)
+    return re.findall(r"^tare: trace: (.+) \(\d.*B\)$", done.stderr, re.MULTILINE)
 
 
 def test_lib():
@@ -70,7 +69,9 @@ def test_exit_status_of_signals(record, python, how):
 
 
 def test_output_and_options(record, python, tmp_path):
-    done = record("-o", "new/%p.tare", "--children=all", "--max-bytes", "1M", python, CHILDREN, "fork")
+    done = record(
+        "-o", "new/%p.tare", "--children=all", "--max-bytes", "1M", python, CHILDREN, "fork"
+    )
     assert done.returncode == 0
     assert len(traces_said(done)) == 2
     assert sorted(traces_said(done)) == sorted(map(str, tmp_path.glob("new/*.tare")))
@@ -153,7 +154,7 @@ def test_layers_none(record, python):
 
 def test_trace_that_ends_early(record, python):
     done = record("--max-bytes", "500K", python, PROG / "process_busy.py", "1500000")
-    assert re.search(r"; it ends early: it reached TARE_MAX_BYTES$", done.stderr, re.M)
+    assert re.search(r"; it ends early: it reached TARE_MAX_BYTES$", done.stderr, re.MULTILINE)
 
 
 # -------------------------------------------------------------------------------- wrong usage

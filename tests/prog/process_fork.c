@@ -13,6 +13,8 @@
 
 extern char **environ;
 int cudaStreamQuery(void *stream);
+int cudaMallocHost(void **pointer, size_t bytes);
+int cudaFreeHost(void *pointer);
 
 static _Atomic int stop;
 
@@ -121,6 +123,15 @@ int main(int argc, char **argv)
 				puts("not cancelled");
 		}
 		puts("joined");
+	} else if (!strcmp(how, "delay")) {
+		void *pointer;
+
+		calls(10);
+		cudaMallocHost(&pointer, 4096);
+		calls(10);
+		cudaFreeHost(pointer);
+		usleep(500000);
+		calls(100);
 	} else if (!strcmp(how, "none")) {
 		puts("no call");
 	}
