@@ -125,10 +125,10 @@ def rule(name):
 
 
 def bodies(soname):
-    source = HERE / f"stub_{stem(soname)[3:]}.c"
-    if not source.exists():
-        return None, []
-    return source, re.findall(r"^BODY\([^,]+, (\w+)\)", source.read_text(), re.M)
+    """The sources with a library's own bodies, and the names they define."""
+    name = stem(soname)[3:]
+    sources = sorted([*HERE.glob(f"stub_{name}.c"), *HERE.glob(f"stub_{name}_*.c")])
+    return sources, [n for s in sources for n in re.findall(r"^BODY\([^,]+, (\w+)\)", s.read_text(), re.M)]
 
 
 def write(path, text):
@@ -137,7 +137,7 @@ def write(path, text):
 
 
 def build(soname, versions, options):
-    source, extra = bodies(soname)
+    own_sources, extra = bodies(soname)
     # Names without a version, and those only a body has, get the library's own node: an unversioned
     # import accepts any.
     own = next((v for v in versions if v), soname)
@@ -150,9 +150,7 @@ def build(soname, versions, options):
                           f"{' '.join(n + ';' for n in sorted(members))} }};\n"
                           for node, members in versions.items()))
     # libcurand: torch is linked with it and imports nothing.
-    sources = [str(HERE / "stub.c")] if names else ["-xc", "/dev/null", "-xnone"]
-    if source:
-        sources.append(str(source))
+    sources = [str(HERE / "stub.c"), *map(str, own_sources)] if names else ["-xc", "/dev/null", "-xnone"]
     subprocess.run([*shlex.split(options.cc), f'-DSIM_NAMES="{listed}"', f'-DSIM_SONAME="{soname}"',
                     f"-I{HERE}", "-shared", "-fPIC", "-fvisibility=hidden", f"-Wl,-soname,{soname}",
                     f"-Wl,--version-script={script}", *sources, "-o", str(options.out / soname),

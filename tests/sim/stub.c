@@ -51,13 +51,18 @@ __attribute__((constructor)) static void library_init(void)
 	sim_library_add(&stub_library);
 }
 
-struct stub_handle *stub_handle_new(void)
+void *stub_handle_sized(size_t size)
 {
-	struct stub_handle *h = malloc(sizeof(*h));
+	struct stub_handle *h = calloc(1, size);
 
 	if (h)
-		*h = (struct stub_handle){ .magic = HANDLE_MAGIC };
+		h->magic = HANDLE_MAGIC;
 	return h;
+}
+
+struct stub_handle *stub_handle_new(void)
+{
+	return stub_handle_sized(sizeof(struct stub_handle));
 }
 
 static struct stub_handle *handle_of(void *p)
@@ -90,6 +95,13 @@ static void *argument(va_list *rest, unsigned steps)
 	return p;
 }
 
+/* A caller may leave out what it does not ask for. */
+static void zero(void *p, size_t size)
+{
+	if (p)
+		memset(p, 0, size);
+}
+
 static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned last, void *a,
 	       va_list *rest)
 {
@@ -108,11 +120,11 @@ static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned 
 			h->stream = argument(rest, 1);
 		break;
 	case RULE_GET_STREAM: *(void **)argument(rest, 1) = h ? h->stream : NULL; break;
-	case RULE_GET: *(int *)argument(rest, 1) = 0; break;
+	case RULE_GET: zero(argument(rest, 1), sizeof(int)); break;
 	case RULE_OUT4:
 	case RULE_OUT8:
 		for (unsigned i = first, steps = first; i <= last; i++, steps = 1)
-			memset(argument(rest, steps), 0, rule == RULE_OUT4 ? 4 : 8);
+			zero(argument(rest, steps), rule == RULE_OUT4 ? 4 : 8);
 		break;
 	case RULE_WORK: return rc ? rc : stub_work(function, h ? h->stream : NULL);
 	case RULE_FAIL: return CUPTI_UNKNOWN;

@@ -1,8 +1,8 @@
 /*
  * What the stand-ins for the math libraries share. stub.c is compiled once for each library with
- * the list of its names that gen_stubs.py wrote; stub_<library>.c, where there is one, holds the
- * bodies that the general rules cannot give. None includes a header of the library: the functions
- * are seen as machine code sees them, as integer arguments in order.
+ * the list of its names that gen_stubs.py wrote; stub_<library>.c and stub_<library>_*.c, where
+ * there are any, hold the bodies that the general rules cannot give. None includes a header of the
+ * library: the functions are seen as machine code sees them, as integer arguments in order.
  *
  * An exported function never calls another one: a tracer would see a call that no program made.
  */
@@ -29,6 +29,8 @@ struct stub_handle {
 };
 
 struct stub_handle *stub_handle_new(void);
+/* A larger one, zeroed, that begins with a struct stub_handle. */
+void *stub_handle_sized(size_t size);
 
 /* A body that gen_stubs.py did not find in torch's imports must be listed all the same: BODY. */
 #define BODY(type, name) EXPORT type name

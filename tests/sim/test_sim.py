@@ -162,6 +162,7 @@ def test_torch_libraries():
         for f in "inv", "qr", "svd", "eigh", "cholesky":
             getattr(torch.linalg, f)(torch.eye(4, device=D))
         torch.fft.fft(torch.randn(16, device=D))
+        nn.LSTM(8, 16, bidirectional=True).to(D)(torch.randn(3, 5, 8, device=D))[0].sum().backward()
         torch.eye(4).to_sparse_csr().to(D) @ torch.eye(4, device=D)
         layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).to(D)
         o = torch.optim.AdamW(layer.parameters(), fused=True)
