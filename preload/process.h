@@ -69,4 +69,5 @@ void notes_forget(void);
 
 /* runtime.c */
 void thread_set_up(void);
+/* In a forked child. `inside`: fork was called, by a signal handler, while our own code ran. */
 void thread_fork_child(bool inside);

@@ -72,24 +72,13 @@ static struct tare_thread *thread_start(void)
 	return thread;
 }
 
-/*
- * In a forked child. `inside`: fork was called, by a signal handler, while our own code ran: it will
- * go on with what it has in hand, so that must stay, but no longer be the parent's.
- */
 void thread_fork_child(bool inside)
 {
 	struct tare_thread *thread = tare_tls.thread;
 
 	pthread_setspecific(thread_key, NULL);
-	if (inside && thread) {
-		struct trace_buffer *buffer = thread->buffer;
-
-		mmap(buffer->mapping, TRACE_SLOT_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		mmap(tare_process.file.header, TRACE_PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		tare_process.file.header->stopped = TRACE_STOP_FILE_GONE;
-		buffer->stopped = true;
+	if (inside) {
+		trace_file_disown(&tare_process.file);
 		return;
 	}
 	if (thread) {

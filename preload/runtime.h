@@ -150,6 +150,8 @@ static inline __attribute__((always_inline)) struct tare_thread *tare_begin(enum
 {
 	if (tare_likely(tare_tls.state == TARE_ON)) {
 		tare_tls.state = TARE_INSIDE;
+		/* A signal handler that forks just before leaves no thread here. */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		return tare_tls.thread;
 	}
 	return tare_begin_slow(source);
@@ -163,6 +165,7 @@ static inline __attribute__((always_inline)) struct tare_thread *tare_begin_leav
 	if (tare_unlikely(tare_tls.state != TARE_ON))
 		return tare_begin_leave_slow();
 	tare_tls.state = TARE_INSIDE;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return tare_tls.thread;
 }
 

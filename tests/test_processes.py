@@ -166,6 +166,16 @@ def test_fork_while_other_threads_make_calls(run_bare_and_traced, count_events, 
     assert not any(counts["lost"] or counts["damaged"] for counts in (parent, *children))
 
 
+def test_fork_in_a_signal_handler(run_bare_and_traced, count_events, program, cudart):
+    """Some of the children find themselves in the middle of our own code."""
+    run = run_bare_and_traced([program("process_fork.c", *cudart()), "handler"], returncode=0)
+    assert run.stdout == "0\n"
+    parent, *children = map(count_events, run.traces)
+    assert parent["threads"][1]["SYNC"] + parent["threads"][1]["TARE"] == parent["threads"][1]["LEAVE"]
+    assert all(1000 <= calls_of(child)[1] <= 1001 for child in children)
+    assert not any(counts["lost"] or counts["damaged"] for counts in (parent, *children))
+
+
 def test_vfork_child_is_left_alone(run_bare_and_traced, count_events, program, cudart):
     run = run_bare_and_traced([program("process_fork.c", *cudart()), "vfork"], returncode=0)
     assert calls_of(count_events(run.trace)) == {1: 200}

@@ -220,6 +220,32 @@ void trace_file_forget(struct trace_file *file)
 	errno = saved_errno;
 }
 
+/* In place of what was shared. It cannot fail for want of room, and if it does, so will the child. */
+static void make_private(void *address, size_t bytes)
+{
+	mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+	     0);
+}
+
+void trace_file_disown(struct trace_file *file)
+{
+	int saved_errno = errno;
+
+	for (uint32_t i = 0; i < file->slot_count; i++) {
+		struct trace_buffer *buffer = file->slots[i];
+
+		if (buffer) {
+			make_private(buffer->mapping, TRACE_SLOT_BYTES);
+			buffer->stopped = true;
+		}
+	}
+	if (file->header) {
+		make_private(file->header, TRACE_PAGE);
+		file->header->stopped = TRACE_STOP_FILE_GONE;
+	}
+	errno = saved_errno;
+}
+
 void trace_file_stop(struct trace_file *file, enum trace_stop reason, int error)
 {
 	uint32_t none = TRACE_STOP_NONE;

@@ -83,6 +83,12 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 /* A forked child: forgets the file, without touching what the parent shares with it. */
 void trace_file_forget(struct trace_file *file);
 
+/*
+ * The same where fork was called, by a signal handler, in the middle of our own code: all stays mapped
+ * for what will go on there, but is the child's alone and stopped.
+ */
+void trace_file_disown(struct trace_file *file);
+
 /* Notes in the header how recording ended. Only the first reason is kept. */
 void trace_file_stop(struct trace_file *file, enum trace_stop reason, int error);
 void trace_file_end(struct trace_file *file, enum trace_end how);

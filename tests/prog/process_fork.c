@@ -3,11 +3,13 @@
  * doors, cancels threads. Prints what happened, which must not depend on being traced.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,22 @@ static int fork_once(int count)
 		_exit(7);
 	}
 	return wait_for(pid);
+}
+
+static volatile sig_atomic_t handled, is_child, wrong_children;
+
+/* The child goes on with what was interrupted, which may be tare's own code. */
+static void fork_in_handler(int number)
+{
+	pid_t pid = fork();
+
+	handled++;
+	if (pid == 0) {
+		signal(number, SIG_IGN);
+		is_child = 1;
+	} else if (wait_for(pid) != 7) {
+		wrong_children++;
+	}
 }
 
 static pthread_key_t key;
@@ -132,6 +150,20 @@ int main(int argc, char **argv)
 		cudaFreeHost(pointer);
 		usleep(500000);
 		calls(100);
+	} else if (!strcmp(how, "handler")) {
+		struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
+
+		signal(SIGALRM, fork_in_handler);
+		setitimer(ITIMER_REAL, &timer, NULL);
+		while (handled < 200 && !is_child)
+			cudaStreamQuery(NULL);
+		if (is_child) {
+			calls(1000);
+			_exit(7);
+		}
+		signal(SIGALRM, SIG_IGN);
+		calls(10);
+		printf("%d\n", wrong_children);
 	} else if (!strcmp(how, "none")) {
 		puts("no call");
 	}
