@@ -21,6 +21,7 @@
  * yet; 0: no limit.
  */
 static __thread uintptr_t stack_limit = UINTPTR_MAX;
+static __thread uintptr_t stack_low;
 
 static inline __attribute__((always_inline)) void *evaluate(void *python_thread, void *frame,
 							    int throwflag)
@@ -38,7 +39,7 @@ static inline __attribute__((always_inline)) void *evaluate(void *python_thread,
 static void *frame_hook(void *python_thread, void *frame, int throwflag);
 
 /* Whether `stack` is below this thread's limit, which is looked up when it is not known. */
-TARE_COLD static bool stack_is_low(uintptr_t stack)
+TARE_COLD static bool stack_is_deep(uintptr_t stack)
 {
 	int saved_errno = errno;
 
@@ -49,15 +50,16 @@ TARE_COLD static bool stack_is_low(uintptr_t stack)
 
 		stack_limit = 0;
 		if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-			/* A stack of somebody's own making has no limit that we know. */
-			if (pthread_attr_getstack(&attributes, &low, &bytes) == 0 &&
-			    stack - (uintptr_t)low < bytes)
-				stack_limit = (uintptr_t)low + bytes / 8 * 5;
+			if (pthread_attr_getstack(&attributes, &low, &bytes) == 0) {
+				stack_low = (uintptr_t)low;
+				stack_limit = stack_low + bytes / 8 * 5;
+			}
 			pthread_attr_destroy(&attributes);
 		}
 	}
 	errno = saved_errno;
-	return stack < stack_limit;
+	/* Below its end it is a stack of somebody's own making, of which nothing is known. */
+	return stack < stack_limit && stack >= stack_low;
 }
 
 /*
@@ -123,7 +125,7 @@ static void *frame_hook(void *python_thread, void *frame, int throwflag)
 	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
 	struct tare_thread *thread;
 
-	if (tare_unlikely(stack < stack_limit) && stack_is_low(stack))
+	if (tare_unlikely(stack < stack_limit) && stack_is_deep(stack))
 		return eval_deep(python_thread, frame, throwflag);
 	thread = tare_begin(TARE_SOURCE_FRAME);
 	if (tare_unlikely(!thread))

@@ -5,7 +5,7 @@ import ctypes
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, SIM
 
 SPANS = "FRAME SECTION CALLBACK GIL OP_SPAN NODE TARE CALL LAUNCH COPY SET MEMORY SYNC".split()
 
@@ -60,6 +60,7 @@ class Frames:
         self.layers = {record["layer"]: record for record in dump.records("LAYER")}
         self.depths = {record["thread"]: record["depth"] for record in dump.records("THREAD")}
         self.calls = []
+        self.syncs = []  # (code id, site) of each SYNC
         self.open = {thread: [None] * depth for thread, depth in self.depths.items()}
         self.leave_to = 0
         code_of = {}  # thread → stack of what is taken for the innermost code, one for each span
@@ -88,6 +89,8 @@ class Frames:
                         len(spans) - 1,
                     )
                 )
+            elif name == "SYNC":
+                self.syncs.append((codes[-1], event["site"]))
             elif name == "AT":
                 assert event["code"] in self.codes
                 # It holds until the frame that it is in ends, so for the other spans in that too.
@@ -108,11 +111,15 @@ class Frames:
     def counts(self, path):
         return collections.Counter(call.name for call in self.of_file(path))
 
+    def line(self, code, site, line_of):
+        """function:line."""
+        if not site:
+            return "none"
+        record = self.codes[code]
+        return "%s:%d" % (record["name"].rpartition(".")[2], line_of(self.lines[code], record, site))
+
     def caller_line(self, call, line_of):
-        """function:line of the call."""
-        code = self.codes[call.caller]
-        line = line_of(self.lines[call.caller], code, call.site)
-        return "%s:%d" % (code["name"].rpartition(".")[2], line)
+        return self.line(call.caller, call.site, line_of)
 
     def check_whole(self):
         assert not self.leave_to
@@ -314,6 +321,50 @@ def test_frames_not_asked_for(run_bare_and_traced, any_python, program):
     command = [any_python, "-I", program("frames_calls.py")]
     run = run_bare_and_traced(command, returncode=0, trace_env={"TARE_LAYERS": "ops,cuda"})
     assert not run.traces
+
+
+@pytest.mark.parametrize("layers", ["frames,ops,cuda", "ops,cuda"])
+def test_sites_of_native_calls(run_bare_and_traced, any_python, program, dump, line_of, layers):
+    runtime = SIM / "lib" / "libcudart.so.13"
+    if not runtime.exists():
+        pytest.skip("the simulated CUDA device is not built (make sim)")
+    plugin = program("frames_plugin.c", "-shared", "-fPIC", str(runtime), f"-Wl,-rpath-link,{SIM}/lib")
+    run = run_bare_and_traced(
+        [any_python, "-I", program("frames_native.py"), plugin, layers.partition(",")[0]],
+        returncode=0,
+        env={"LD_LIBRARY_PATH": SIM / "lib"},
+        trace_env={"TARE_LAYERS": layers},
+    )
+    found = Frames(dump(run.trace))
+    assert bool(found.calls) == ("frames" in layers)
+    assert [found.line(*sync, line_of) for sync in found.syncs] == run.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "version, flags, reason",
+    [
+        ("3.8.19", [], "not known"),
+        ("3.99.0", [], "not known"),
+        ("3.14.0", ["-DFREE_THREADED=1"], "free-threaded"),
+        ("3.14.0", ['-DCOOKIE="else"'], "does not publish"),
+        ("3.13.0", [], "does not publish"),  # the version that is published differs
+        ("3.14.0", [], "thread state"),
+        ("3.14.0", ["-DLACKS_RESTORE"], "has no PyErr_Restore"),
+    ],
+)
+def test_unknown_interpreters(run_bare_and_traced, program, dump, version, flags, reason):
+    runtime = SIM / "lib" / "libcudart.so.13"
+    if not runtime.exists():
+        pytest.skip("the simulated CUDA device is not built (make sim)")
+    flags = [f'-DVERSION="{version}"', "-rdynamic", str(runtime), f"-Wl,-rpath-link,{SIM}/lib", *flags]
+    run = run_bare_and_traced(
+        [program("frames_unknown.c", *flags)], returncode=0, env={"LD_LIBRARY_PATH": SIM / "lib"}
+    )
+    found = Frames(dump(run.trace))
+    assert found.layers["frames"]["state"] == 2
+    assert reason in found.layers["frames"]["detail"]
+    assert f"CPython {version}: " in found.layers["frames"]["detail"]
+    assert [site for _, site in found.syncs] == [0]
 
 
 def test_another_evaluator_is_left_alone(run_bare_and_traced, any_python, version, program, dump):
