@@ -76,7 +76,7 @@ void tap_operator(const struct tap_frame *frame)
 	const void *frame_address = tap_frame_address(frame);
 	struct tare_thread *thread;
 	struct id_found found;
-	uint32_t over = 0;
+	uint32_t over = 0, words;
 	uint64_t site = 0;
 
 	if (!torch.ops_by_tap || !(thread = tare_begin(TARE_SOURCE_OP)))
@@ -86,8 +86,10 @@ void tap_operator(const struct tap_frame *frame)
 		found = operator_learn(thread, frame, found);
 	if (tare_unlikely(!torch.tap_fired))
 		tap_first();
+	words = DETAIL_WORDS(found.detail);
+	/* What encloses this operator lies above its dispatching function's frame, all of it. */
 	if (thread->op_count > thread->op_base)
-		over = tare_ops_over(thread, frame_address);
+		over = tare_ops_over(thread, (const uintptr_t *)frame_address + words);
 	if (!thread->section_open) {
 		sequence_note(thread);
 		site = tare_site(thread);
@@ -95,7 +97,6 @@ void tap_operator(const struct tap_frame *frame)
 	trace_put(thread->buffer, tare_now(), OP, found.id, over, site);
 	if (tare_likely(thread->op_count < TARE_OPEN_OPS_MAX)) {
 		struct tare_open_op *op = &thread->ops[thread->op_count++];
-		uint32_t words = DETAIL_WORDS(found.detail);
 
 		op->frame = (uintptr_t)frame_address;
 		op->word = words ? (const uintptr_t *)frame_address + words : NULL;

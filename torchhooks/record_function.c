@@ -98,14 +98,22 @@ bool ranges_register(void)
 
 static uint64_t ops_handle;
 
+/* Others than operators are reported too, by names like "detach" or "MyFunction", and nodes. */
+static bool is_operator(const char *name)
+{
+	return strstr(name, "::") && strncmp(name, "autograd::engine::", 18) != 0;
+}
+
 /*
- * An operator that came through the tap just before is here too: then the tap works, and this callback
- * is not needed. Names of other things than operators begin otherwise.
+ * Whether to record what was dispatched. An operator that came through the tap is here just after it:
+ * then the tap works, and this callback is not needed.
  */
 static bool is_wanted(const char *name)
 {
+	if (!is_operator(name))
+		return false;
 	if (tare_likely(torch.ops_by_record_function))
-		return !torch.node_fired || strncmp(name, "autograd::engine::", 18) != 0;
+		return true;
 	if (torch.tap_fired) {
 		uint64_t handle = __atomic_exchange_n(&ops_handle, 0, __ATOMIC_RELAXED);
 
@@ -113,8 +121,6 @@ static bool is_wanted(const char *name)
 			torch.remove_callback(handle);
 		return false;
 	}
-	if (strncmp(name, "aten::", 6) != 0)
-		return false;
 	torch.ops_by_tap = false;
 	torch.ops_by_record_function = true;
 	tare_note_layer("ops.tap", 2, "never called though operators are dispatched");

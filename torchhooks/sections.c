@@ -13,10 +13,10 @@
 
 /*
  * gil_scoped_acquire is built and destroyed by one function, so its two calls come from nearly the
- * same place on the stack. What Python code in between releases is further down. Frames of spans that
- * are that much below the present one are gone: their end was not seen.
+ * same place on the stack (16 bytes apart in the wheels). What Python code in between releases is
+ * further down, at least 96 bytes: the frames of three functions.
  */
-#define SAME_PLACE_BYTES 96u
+#define SAME_PLACE_BYTES 40u
 
 static void *(*real_save)(void);
 static void (*real_restore)(void *python_thread);
@@ -26,27 +26,23 @@ static int (*real_ensure)(void);
 static void (*real_ensure_end)(int state);
 static void (*real_delete)(void);
 
-static struct tare_gil_span *innermost(struct tare_thread *thread)
-{
-	return thread->gil_count ? &thread->gil_spans[thread->gil_count - 1] : NULL;
-}
-
 static void section_update(struct tare_thread *thread)
 {
-	struct tare_gil_span *span = innermost(thread);
-
-	thread->section_open = span && !span->callback;
+	thread->section_open = thread->gil_count &&
+			       !thread->gil_spans[thread->gil_count - 1].callback;
 }
 
-/* Drops spans that others have left (frames, when an exception passes), or whose frames are gone. */
-static void prune(struct tare_thread *thread, uintptr_t here)
+/* Drops spans that others have left: frames, when an exception passes. */
+static void prune(struct tare_thread *thread)
 {
-	struct tare_gil_span *span;
+	while (thread->gil_count) {
+		struct tare_gil_span *span = &thread->gil_spans[thread->gil_count - 1];
 
-	while ((span = innermost(thread)) &&
-	       (span->depth >= thread->buffer->depth || span->frame + SAME_PLACE_BYTES < here)) {
+		if (tare_likely(span->depth < thread->buffer->depth))
+			return;
 		ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
 		thread->gil_count--;
+		section_update(thread);
 	}
 }
 
@@ -75,6 +71,22 @@ static void leave(struct tare_thread *thread, uint32_t index, uint64_t now)
 	thread->gil_count = index;
 	section_update(thread);
 	trace_leave(thread->buffer, now, span->depth, 0);
+}
+
+/* Index of the outermost of the spans of a kind whose frames are gone by now; or gil_count. */
+static uint32_t ended(struct tare_thread *thread, uintptr_t here, bool callback)
+{
+	uint32_t found = thread->gil_count;
+
+	for (uint32_t i = thread->gil_count; i > 0; i--) {
+		struct tare_gil_span *span = &thread->gil_spans[i - 1];
+
+		if (span->frame > here + SAME_PLACE_BYTES)
+			break;
+		if (span->callback == callback)
+			found = i - 1;
+	}
+	return found;
 }
 
 /* 1 us on the trace's clock, by the two clock pairs that the trace begins with. */
@@ -113,26 +125,20 @@ static void section_enter(struct tare_thread *thread, const void *frame_address)
 		torch_suspect_tap();
 }
 
-static void callback_leave(struct tare_thread *thread)
-{
-	struct tare_gil_span *span = innermost(thread);
-
-	if (!span || !span->callback)
-		return;
-	sequence_note(thread);
-	leave(thread, thread->gil_count - 1, tare_now());
-}
-
 /* What is recorded when the GIL has come back to native code that calls Python. */
 static void callback_enter(uint64_t before, void *python_thread, const void *frame_address)
 {
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
-	uint64_t after;
+	uint64_t after, sequence;
+	uint32_t index;
 
 	if (!thread)
 		return;
 	after = tare_now();
-	prune(thread, (uintptr_t)frame_address);
+	prune(thread);
+	index = ended(thread, (uintptr_t)frame_address, true);
+	if (tare_unlikely(index < thread->gil_count)) /* its end was not seen */
+		leave(thread, index, before);
 	if (python_thread)
 		thread->python_thread = python_thread;
 	if (thread->op_count > thread->op_base) {
@@ -141,6 +147,9 @@ static void callback_enter(uint64_t before, void *python_thread, const void *fra
 		if (over)
 			trace_put(thread->buffer, before, OP_OVER, over);
 	}
+	sequence = sequence_changed(thread);
+	if (tare_unlikely(sequence))
+		sequence_tell(thread, sequence, before);
 	if (push(thread, (uintptr_t)frame_address, true))
 		trace_enter(thread->buffer, before, CALLBACK, 0);
 	waited(thread, before, after);
@@ -151,29 +160,47 @@ static void *hook_save(void)
 {
 	const void *frame_address = __builtin_frame_address(0);
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
-	struct tare_gil_span *span;
 	void *python_thread;
+	uint32_t index;
 
 	if (!thread)
 		return real_save();
-	prune(thread, (uintptr_t)frame_address);
-	span = innermost(thread);
-	if (span && span->callback && span->frame <= (uintptr_t)frame_address + SAME_PLACE_BYTES)
-		callback_leave(thread);
-	else
+	prune(thread);
+	index = ended(thread, (uintptr_t)frame_address, true);
+	if (index < thread->gil_count) {
+		sequence_note(thread);
+		leave(thread, index, tare_now());
+	} else {
+		index = ended(thread, (uintptr_t)frame_address, false);
+		if (tare_unlikely(index < thread->gil_count)) /* its end was not seen */
+			leave(thread, index, tare_now());
 		section_enter(thread, frame_address);
+	}
 	tare_end(thread);
 	python_thread = real_save();
 	thread->python_thread = python_thread;
 	return python_thread;
 }
 
+/* The section that the GIL comes back to: the innermost, unless a callback out of it goes on. */
+static uint32_t section_ending(struct tare_thread *thread, uintptr_t here)
+{
+	for (uint32_t i = thread->gil_count; i > 0; i--) {
+		struct tare_gil_span *span = &thread->gil_spans[i - 1];
+
+		if (!span->callback)
+			return i - 1;
+		if (span->frame > here + SAME_PLACE_BYTES)
+			break;
+	}
+	return thread->gil_count;
+}
+
 static void hook_restore(void *python_thread)
 {
-	const void *frame_address = __builtin_frame_address(0);
-	uintptr_t here = (uintptr_t)frame_address;
 	struct tare_thread *thread;
 	uint64_t before, after;
+	uint32_t index;
 
 	if (tare_tls.state != TARE_ON) {
 		real_restore(python_thread);
@@ -185,18 +212,15 @@ static void hook_restore(void *python_thread)
 		return;
 	after = tare_now();
 	thread->python_thread = python_thread;
-	prune(thread, here);
+	prune(thread);
 	waited(thread, before, after);
-	for (uint32_t i = thread->gil_count; i > 0; i--) {
-		struct tare_gil_span *span = &thread->gil_spans[i - 1];
+	index = section_ending(thread, (uintptr_t)__builtin_frame_address(0));
+	if (tare_likely(index < thread->gil_count)) {
+		uint64_t sequence = sequence_changed(thread);
 
-		if (span->callback)
-			continue;
-		if (i == thread->gil_count || span->frame <= here + SAME_PLACE_BYTES) {
-			sequence_note(thread);
-			leave(thread, i - 1, after);
-		}
-		break;
+		if (tare_unlikely(sequence))
+			sequence_tell(thread, sequence, after);
+		leave(thread, index, after);
 	}
 	tare_end(thread);
 }
@@ -220,27 +244,30 @@ static int hook_ensure(void)
 	return state;
 }
 
-static void release(const void *frame_address)
+static void release(void)
 {
 	struct tare_thread *thread = tare_begin_leave();
 
 	if (!thread)
 		return;
-	prune(thread, (uintptr_t)frame_address);
-	callback_leave(thread);
+	prune(thread);
+	if (thread->gil_count && !thread->section_open) {
+		sequence_note(thread);
+		leave(thread, thread->gil_count - 1, tare_now());
+	}
 	tare_end(thread);
 }
 
 static void hook_release(void *python_thread)
 {
-	release(__builtin_frame_address(0));
+	release();
 	real_release(python_thread);
 }
 
 static void hook_ensure_end(int state)
 {
 	if (state == 1)
-		release(__builtin_frame_address(0));
+		release();
 	real_ensure_end(state);
 }
 
@@ -249,7 +276,7 @@ static void hook_delete(void)
 {
 	struct tare_thread *thread = tare_tls.thread;
 
-	release(__builtin_frame_address(0));
+	release();
 	if (thread)
 		thread->python_thread = NULL;
 	real_delete();

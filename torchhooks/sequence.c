@@ -7,7 +7,7 @@
  * `sequence`: torch's next number + 1. Of a thread that is seen for the first time nothing is told:
  * what it made before is not in this trace.
  */
-TARE_COLD void sequence_tell(struct tare_thread *thread, uint64_t sequence)
+TARE_COLD void sequence_tell(struct tare_thread *thread, uint64_t sequence, uint64_t now)
 {
 	uint64_t before = thread->next_sequence;
 
@@ -23,5 +23,5 @@ TARE_COLD void sequence_tell(struct tare_thread *thread, uint64_t sequence)
 		thread->torch_thread_told =
 			trace_define(thread->buffer, TRACE_RECORD_TORCH_THREAD, &record);
 	}
-	trace_put(thread->buffer, tare_now(), MADE, sequence - before, before - 1);
+	trace_put(thread->buffer, now, MADE, sequence - before, before - 1);
 }

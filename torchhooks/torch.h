@@ -59,16 +59,23 @@ bool ops_register(void);
 void torch_suspect_tap(void);
 
 /* MADE: tells which autograd nodes this thread made since the last time. sequence.c */
-void sequence_tell(struct tare_thread *thread, uint64_t sequence);
+void sequence_tell(struct tare_thread *thread, uint64_t sequence, uint64_t now);
+
+/* Whether there is something to tell: torch's next number + 1, else 0. */
+static inline uint64_t sequence_changed(struct tare_thread *thread)
+{
+	uint64_t sequence = tare_likely(torch.sequence_peek != NULL) ? torch.sequence_peek() + 1 :
+								       0;
+
+	return tare_likely(sequence == thread->next_sequence) ? 0 : sequence;
+}
 
 static inline void sequence_note(struct tare_thread *thread)
 {
-	if (tare_likely(torch.sequence_peek != NULL)) {
-		uint64_t sequence = torch.sequence_peek() + 1;
+	uint64_t sequence = sequence_changed(thread);
 
-		if (tare_unlikely(sequence != thread->next_sequence))
-			sequence_tell(thread, sequence);
-	}
+	if (tare_unlikely(sequence))
+		sequence_tell(thread, sequence, tare_now());
 }
 
 /* What is open in the operators' stack around a span, put back when the span is left. */
