@@ -36,7 +36,10 @@ static inline bool machine_ticks_invariant(void)
 
 static inline bool machine_has_crc32c(void)
 {
-	return __builtin_cpu_supports("sse4.2");
+	unsigned a, b, c, d;
+
+	/* Not __builtin_cpu_supports: that runs CPUID a dozen times in every process, traced or not. */
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
 }
 
 __attribute__((target("sse4.2"))) static inline uint32_t
