@@ -146,12 +146,12 @@ static void block_damaged(struct trace_reader *reader, struct reader_block *bloc
 		reader->summary.damaged_frames++;
 }
 
-/* At the end of a block: what is left over in its streams was not understood. */
-static void block_finish(struct trace_reader *reader, struct reader_cursor *cursor)
+/* At the end of a block: it must hold as many events as it says, and no more. */
+static void block_finish(struct trace_reader *reader, struct reader_cursor *cursor, bool early)
 {
 	struct trace_event event;
 
-	if (cursor->time == cursor->time_end && cursor->id == cursor->id_end)
+	if (!early && cursor->time == cursor->time_end && cursor->id == cursor->id_end)
 		return;
 	bool unknown = decode_one(reader, cursor, &event) == DECODE_UNKNOWN;
 	/* Of a live block the end may be cut off, which is counted elsewhere. */
@@ -164,6 +164,7 @@ static void block_finish(struct trace_reader *reader, struct reader_cursor *curs
 static bool chunk_fill(struct trace_reader *reader, struct reader_cursor *cursor)
 {
 	uint32_t want = cursor->left < READER_CHUNK ? cursor->left : READER_CHUNK, got = 0;
+	bool early = false;
 
 	while (got < want) {
 		uint32_t fast = decode_fast(reader, cursor, cursor->chunk + got, want - got);
@@ -173,13 +174,14 @@ static bool chunk_fill(struct trace_reader *reader, struct reader_cursor *cursor
 			break;
 		if (decode_one(reader, cursor, &cursor->chunk[got]) != DECODE_MORE) {
 			cursor->left = got;
+			early = true;
 			break;
 		}
 		got++;
 	}
 	cursor->left -= got;
 	if (!cursor->left)
-		block_finish(reader, cursor);
+		block_finish(reader, cursor, early);
 	if (reader->older)
 		complete_fields(reader, cursor->chunk, got);
 	cursor->at = 0;

@@ -322,7 +322,8 @@ static int index_lives(struct trace_reader *reader)
 		const struct reader_live *live = &reader->lives[i];
 		struct reader_block *block;
 
-		if (live->header.thread && live->ids_bytes) {
+		/* An empty one too: its number says how many were written before. */
+		if (live->header.thread) {
 			block = blocks_add(&reader->blocks);
 			if (!block)
 				return ENOMEM;

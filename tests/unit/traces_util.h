@@ -135,6 +135,7 @@ static UNUSED bool read_all(const char *path, struct read_result *result)
 	struct trace_batch batch;
 	uint64_t last_time = 0;
 	uint32_t depth[READ_THREADS] = { 0 };
+	bool after_gap[READ_THREADS] = { false };
 
 	memset(result, 0, sizeof(*result));
 	if (!reader) {
@@ -146,13 +147,16 @@ static UNUSED bool read_all(const char *path, struct read_result *result)
 	for (unsigned t = 0; t < READ_THREADS; t++)
 		result->first_pair[t] = UINT64_MAX;
 	while (trace_next_batch(reader, &batch)) {
-		uint32_t t = batch.thread < READ_THREADS ? batch.thread : 0;
+		/* The others share a place, where nothing is checked. */
+		bool checked = batch.thread < READ_THREADS;
+		uint32_t t = checked ? batch.thread : 0;
 
 		assert_true(batch.count > 0);
 		result->batches++;
 		result->gaps += batch.gap;
+		after_gap[t] |= batch.gap;
 		if (batch.block_start) {
-			result->depth_errors += !batch.gap && batch.depth != depth[t];
+			result->depth_errors += checked && !batch.gap && batch.depth != depth[t];
 			depth[t] = batch.depth;
 		}
 		for (uint32_t i = 0; i < batch.count; i++) {
@@ -175,7 +179,9 @@ static UNUSED bool read_all(const char *path, struct read_result *result)
 
 				if (result->first_pair[t] == UINT64_MAX)
 					result->first_pair[t] = result->pairs[t] = number;
-				result->sequence_errors += number != result->pairs[t] && !batch.gap;
+				result->sequence_errors += checked && number != result->pairs[t] &&
+							   !after_gap[t];
+				after_gap[t] = false;
 				result->pairs[t] = number + 1;
 				result->hash =
 					(result->hash ^ event->time ^ number ^ t) * 0x100000001b3u;
