@@ -297,7 +297,7 @@ def test_killed_otherwise(tmp_path, count_events, program, cudart, how):
 def test_descriptors(run_bare_and_traced, dump, python):
     run = run_bare_and_traced([python, PROG / "process_descriptors.py"], returncode=0)
     assert len(run.folder.joinpath("file-7").read_text()) == len("what I wrote\n")
-    assert frames_of(dump(run.trace), "leaf") == 1000 + 20 * 5000 + 1000
+    assert frames_of(dump(run.trace), "leaf") == 1000 + 20 * 500 + 1000
 
 
 def test_folder_that_cannot_be_written(run_bare_and_traced, python):

@@ -53,7 +53,7 @@ def fork_while_busy():
         while not stop:
             work()
 
-    threads = [threading.Thread(target=spin) for _ in range(3)]
+    threads = [threading.Thread(target=spin) for _ in range(2)]
     for thread in threads:
         thread.start()
     results = [fork() for _ in range(20)]

@@ -16,7 +16,7 @@ work(1000)
 os.closerange(3, 256)
 files = [open(f"file-{i}", "w") for i in range(20)]
 for file in files:
-    work(5000)
+    work(500)
     file.write("what I wrote\n")
 for file in files:
     file.close()

@@ -18,7 +18,7 @@ int cudaStreamQuery(void *stream);
 int cudaMallocHost(void **pointer, size_t bytes);
 int cudaFreeHost(void *pointer);
 
-static _Atomic int stop;
+static _Atomic int stop, started;
 
 static void *spin(void *unused)
 {
@@ -86,6 +86,7 @@ static void *end_with_calls(void *unused)
 static void *wait_for_cancel(void *unused)
 {
 	calls(10);
+	started++;
 	for (;;) {
 		cudaStreamQuery(NULL);
 		pthread_testcancel();
@@ -134,7 +135,8 @@ int main(int argc, char **argv)
 
 		for (int i = 0; i < 20; i++) {
 			pthread_create(&thread, NULL, wait_for_cancel, NULL);
-			usleep(1000);
+			while (started <= i)
+				usleep(1000);
 			pthread_cancel(thread);
 			pthread_join(thread, &result);
 			if (result != PTHREAD_CANCELED)
