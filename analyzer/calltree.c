@@ -32,7 +32,7 @@ void call_tree_free(struct call_tree *tree)
 
 /* The nearest of enough equal calls around, for a frame that recurses; 0: not folded. */
 static uint32_t fold_target(const struct call_tree *tree, uint32_t parent, unsigned kind,
-			    uint32_t id, uint32_t code, uint32_t site)
+			    uint32_t id, uint32_t code, uint32_t site, bool fold)
 {
 	uint32_t nearest = 0;
 	unsigned repeats = 0;
@@ -42,6 +42,8 @@ static uint32_t fold_target(const struct call_tree *tree, uint32_t parent, unsig
 	for (uint32_t i = parent; i > TREE_OTHER; i = tree->nodes[i].parent) {
 		const struct tree_node *node = &tree->nodes[i];
 
+		if (fold && node->kind == kind && node->id == id)
+			return i;
 		if (!tree_node_is(node, node->parent, kind, id, code, site))
 			continue;
 		if (!nearest)
@@ -53,7 +55,7 @@ static uint32_t fold_target(const struct call_tree *tree, uint32_t parent, unsig
 }
 
 uint32_t call_tree_find(struct call_tree *tree, uint32_t parent, unsigned kind, uint32_t id,
-			uint32_t code, uint32_t site, uint32_t index)
+			uint32_t code, uint32_t site, uint32_t index, bool fold)
 {
 	uint64_t mixed = hash_mix((uint64_t)parent << 32 | id,
 				  (uint64_t)code << 40 ^ (uint64_t)kind << 32 ^ site);
@@ -67,7 +69,7 @@ uint32_t call_tree_find(struct call_tree *tree, uint32_t parent, unsigned kind, 
 	if (tree->count >= TREE_NODES_MAX || tree->nodes[parent].depth >= TREE_DEPTH_MAX)
 		return TREE_OTHER;
 
-	uint32_t target = fold_target(tree, parent, kind, id, code, site);
+	uint32_t target = fold_target(tree, parent, kind, id, code, site, fold);
 	found = new_node(tree, (struct tree_node){
 				       .parent = parent,
 				       .id = id,

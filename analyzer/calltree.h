@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analyzer/hash.h"
@@ -40,11 +41,12 @@ void call_tree_start(struct call_tree *tree);
 void call_tree_free(struct call_tree *tree);
 
 /*
- * The child of `parent` with these ids, made where it is new. `index` is only read for a new one. Fold
- * with `target`. A full tree gives TREE_OTHER.
+ * The child of `parent` with these ids, made where it is new; its `target` is the node to count in. A
+ * full tree gives TREE_OTHER. `index` and `fold` are only read for a new one. `fold`: the same code around
+ * is folded into, wherever it was called from: imports nest as deep as modules depend on each other.
  */
 uint32_t call_tree_find(struct call_tree *tree, uint32_t parent, unsigned kind, uint32_t id,
-			uint32_t code, uint32_t site, uint32_t index);
+			uint32_t code, uint32_t site, uint32_t index, bool fold);
 
 static inline __attribute__((always_inline)) int tree_node_is(const struct tree_node *node,
 							      uint32_t parent, unsigned kind,

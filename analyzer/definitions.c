@@ -240,6 +240,13 @@ enum layer_state definitions_layer_state(const struct definitions *definitions, 
 	return LAYER_UNKNOWN;
 }
 
+bool definitions_layer_off(const struct definitions *definitions, const char *name)
+{
+	enum layer_state state = definitions_layer_state(definitions, name);
+
+	return state == LAYER_OFF || state == LAYER_FAILED;
+}
+
 uint32_t code_line(const struct def_code *code, uint32_t site)
 {
 	struct trace_str lines = { (const char *)code->lines, code->lines_bytes };

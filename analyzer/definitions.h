@@ -87,5 +87,8 @@ const char *definitions_info(const struct definitions *definitions, const char *
 enum layer_state { LAYER_OFF, LAYER_ON, LAYER_FAILED, LAYER_UNKNOWN };
 enum layer_state definitions_layer_state(const struct definitions *definitions, const char *name);
 
+/* Whether it is known not to have been on. */
+bool definitions_layer_off(const struct definitions *definitions, const char *name);
+
 /* The line of an instruction (offset + 1, as sites in the trace); 0: not known. */
 uint32_t code_line(const struct def_code *code, uint32_t site);

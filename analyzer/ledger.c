@@ -76,9 +76,23 @@ struct ledger ledger_of(const struct account *account, struct calls *calls)
 		ledger.lines[LINE_wait] += calls_split(calls, class, account->calls[i],
 						       (int64_t)account->units[i], &cost);
 		ledger.lines[line] += cost;
-		ledger.calls[line] += account->calls[i];
 		if (calls->classes[class].category == TRACE_CATEGORY_SYNC)
-			ledger.waits += account->calls[i];
+			line = LINE_wait;
+		ledger.calls[line] += account->calls[i];
+	}
+	return ledger;
+}
+
+struct ledger ledger_difference(const struct ledger *all, const struct ledger *before)
+{
+	struct ledger ledger = { .wall = all->wall - before->wall };
+
+	for (unsigned line = 0; line < LINE_COUNT; line++) {
+		double units = all->lines[line] - before->lines[line];
+
+		/* The waiting of a part is split by the idle costs of all: rounding alone makes it negative. */
+		ledger.lines[line] = units > 0 ? units : 0;
+		ledger.calls[line] = all->calls[line] - before->calls[line];
 	}
 	return ledger;
 }

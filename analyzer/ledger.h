@@ -35,11 +35,14 @@ void account_add_difference(struct account *to, const struct account *now,
 void account_free(struct account *account);
 
 struct ledger {
-	double lines[LINE_COUNT];   /* clock units */
-	double wall;                /* their sum */
-	uint64_t calls[LINE_COUNT]; /* of calls: how many, by the line of their cost */
-	uint64_t waits;             /* calls that may wait */
+	double lines[LINE_COUNT]; /* clock units */
+	double wall;              /* their sum */
+	uint64_t calls
+		[LINE_COUNT]; /* how many, by the line of their cost; that wait by definition: wait */
 };
+
+/* What `all` has beyond `before`: both of one account, at different times. */
+struct ledger ledger_difference(const struct ledger *all, const struct ledger *before);
 
 /* At the end of the trace. */
 struct ledger ledger_of(const struct account *account, struct calls *calls);

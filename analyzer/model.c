@@ -59,6 +59,7 @@ void model_free(struct model *model)
 	account_free(&model->process);
 	account_free(&model->leader_mark);
 	account_free(&model->startup);
+	account_free(&model->program);
 	op_table_free(&model->op_table);
 	calls_free(&model->calls);
 	call_tree_free(&model->tree);

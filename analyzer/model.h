@@ -109,13 +109,15 @@ struct model {
 	double unit_ns;
 
 	/* The process's account is that of its leading thread. process_ledger.c */
-	struct account process, leader_mark, startup;
+	struct account process, leader_mark;
+	struct account startup, program; /* as of startup_end and program_end */
 	struct model_thread *leader, *main;
 	uint64_t process_last;
 	bool launches_lead; /* a launch was seen: operators alone change no leader */
 	bool startup_ended;
 	bool has_library; /* calls of cuBLAS, cuDNN, ... are in the trace */
 	uint64_t startup_end;
+	uint64_t program_end, program_length; /* of the longest frame at the main thread's base */
 
 	uint32_t main_tid;
 	uint64_t open, end; /* of what was recorded, clock units */

@@ -1,6 +1,7 @@
 /* op_columns.c: the columns of the operator table. See opview.h. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/opview.h"
 
@@ -9,17 +10,19 @@
 	COLUMN(NAME, NULL, "", COLUMN_TEXT, 0)                                                     \
 	COLUMN(OP, "op", NULL, COLUMN_TEXT, 0)                                                     \
 	COLUMN(KIND, "kind", NULL, COLUMN_TEXT, 0)                                                 \
-	COLUMN(PARENT, "parent", "inside", COLUMN_TEXT, 8)                                         \
+	COLUMN(PARENT, "parent", "inside", COLUMN_TEXT, 0)                                         \
 	COLUMN(SITE, NULL, "site", COLUMN_PATH, 0)                                                 \
 	COLUMN(SITE_FILE, "site.file", NULL, COLUMN_TEXT, 0)                                       \
 	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_COUNT, 0)                                      \
-	COLUMN(SITE_FUNCTION, "site.function", NULL, COLUMN_TEXT, 0)                               \
+	COLUMN(SITE_FUNCTION, "site.function", "in", COLUMN_TEXT, 11)                              \
 	COLUMN(USER, NULL, "your line", COLUMN_PATH, 0)                                            \
 	COLUMN(USER_FILE, "user_site.file", NULL, COLUMN_TEXT, 0)                                  \
 	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_COUNT, 0)                                 \
 	COLUMN(USER_FUNCTION, "user_site.function", NULL, COLUMN_TEXT, 0)                          \
-	COLUMN(MODULE, "module", "module", COLUMN_PATH, 0)                                         \
-	COLUMN(THREAD, "thread", "thread", COLUMN_TEXT, 0)                                         \
+	COLUMN(MODULE, "module", NULL, COLUMN_TEXT, 0)                                             \
+	COLUMN(MODULE_TEXT, NULL, "module", COLUMN_PATH, 0)                                        \
+	COLUMN(THREAD, "thread", NULL, COLUMN_TEXT, 0)                                             \
+	COLUMN(THREAD_TEXT, NULL, "thread", COLUMN_TEXT, 0)                                        \
 	COLUMN(CALLS, "calls", "calls", COLUMN_COUNT, 0)                                           \
 	COLUMN(CALLS_PER_PASS, "calls_per_pass", NULL, COLUMN_REAL, 0)                             \
 	COLUMN(LAUNCHES, "launches", "launches", COLUMN_COUNT, 9)                                  \
@@ -90,7 +93,7 @@ static void set_text(struct table *table, unsigned column, char *text)
 /* Parts that the trace cannot tell are unknown, not 0. */
 static bool part_known(const struct model *model, const struct op_stats *row, unsigned part)
 {
-	bool cuda = definitions_layer_state(&model->definitions, "cuda") != LAYER_OFF;
+	bool cuda = !definitions_layer_off(&model->definitions, "cuda");
 
 	switch (part) {
 	case OP_python: return row->python_samples;
@@ -130,41 +133,63 @@ static const char *thread_text(const struct model *model, uint32_t index, char *
 	return room;
 }
 
+/* What the rows are told apart by comes first, the rest in columns of its own. */
+static void set_places(struct table *table, const struct op_view *view, const struct op_stats *row)
+{
+	const struct model *model = view->model;
+	const struct op_key *key = &row->key;
+	unsigned group = view->group, primary = group & -group;
+	char room[64];
+
+	if (group & GROUP_OP)
+		table_set_text(table, COLUMN_NAME, row->op);
+	if (group & GROUP_SITE) {
+		set_site(table, model, key->code, key->site, COLUMN_SITE_FILE, COLUMN_SITE_LINE,
+			 COLUMN_SITE_FUNCTION);
+		set_text(table, primary == GROUP_SITE ? COLUMN_NAME : COLUMN_SITE,
+			 site_text(model, key->code, key->site));
+	}
+	if (group & GROUP_LINE || (group & GROUP_OP && group & GROUP_SITE)) {
+		bool same = group & GROUP_SITE && key->code == key->user_code &&
+			    key->site == key->user_site;
+
+		set_site(table, model, key->user_code, key->user_site, COLUMN_USER_FILE,
+			 COLUMN_USER_LINE, COLUMN_USER_FUNCTION);
+		set_text(table, primary == GROUP_LINE ? COLUMN_NAME : COLUMN_USER,
+			 same ? strdup("") : site_text(model, key->user_code, key->user_site));
+	}
+	if (group & GROUP_MODULE) {
+		table_set_text(table, COLUMN_MODULE, row->module);
+		table_set_text(table, primary == GROUP_MODULE ? COLUMN_NAME : COLUMN_MODULE_TEXT,
+			       row->module);
+	}
+	if (group & GROUP_THREAD) {
+		const char *thread = thread_text(model, key->thread, room, sizeof(room));
+
+		table_set_text(table, COLUMN_THREAD, thread);
+		table_set_text(table, primary == GROUP_THREAD ? COLUMN_NAME : COLUMN_THREAD_TEXT,
+			       thread);
+	}
+}
+
 static void add_row(struct table *table, const struct op_view *view, const struct op_stats *row,
 		    double wall)
 {
 	static const char *const kinds[] = { "operator", "backward", "call", "none" };
 	const struct model *model = view->model;
-	unsigned group = view->group;
-	char room[64];
 
 	table_add_row(table);
 	table_set_text(table, COLUMN_OP, row->op);
-	table_set_text(table, COLUMN_NAME, row->op);
 	table_set_number(table, COLUMN_CALLS, (double)row->calls);
 	if (row->parent) {
+		table_set_text(table, COLUMN_NAME, row->op);
 		table_set_text(table, COLUMN_KIND, "nested");
 		table_set_text(table, COLUMN_PARENT, row->parent);
 		return;
 	}
 	if (!row->several_kinds)
 		table_set_text(table, COLUMN_KIND, kinds[row->key.kind]);
-	if (group & GROUP_SITE) {
-		set_site(table, model, row->key.code, row->key.site, COLUMN_SITE_FILE,
-			 COLUMN_SITE_LINE, COLUMN_SITE_FUNCTION);
-		set_text(table, COLUMN_SITE, site_text(model, row->key.code, row->key.site));
-	}
-	if (group & GROUP_LINE || (group & GROUP_OP && group & GROUP_SITE))
-		set_site(table, model, row->key.user_code, row->key.user_site, COLUMN_USER_FILE,
-			 COLUMN_USER_LINE, COLUMN_USER_FUNCTION);
-	if (group & GROUP_LINE)
-		set_text(table, COLUMN_USER,
-			 site_text(model, row->key.user_code, row->key.user_site));
-	if (group & GROUP_MODULE)
-		table_set_text(table, COLUMN_MODULE, row->module);
-	if (group & GROUP_THREAD)
-		table_set_text(table, COLUMN_THREAD,
-			       thread_text(model, row->key.thread, room, sizeof(room)));
+	set_places(table, view, row);
 	table_set_number(table, COLUMN_LAUNCHES, (double)row->launches);
 	table_set_number(table, COLUMN_TOTAL, model_ns(model, row->total));
 	if (row->first_time)

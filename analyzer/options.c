@@ -133,5 +133,4 @@ static error_t parse_trace_option(int key, char *argument, struct argp_state *st
 const struct argp trace_options_argp = {
 	.options = trace_options,
 	.parser = parse_trace_option,
-	.args_doc = "FILE...",
 };

@@ -192,6 +192,8 @@ void op_view_make(struct op_view *view, struct model *model, unsigned group, boo
 		const char *name = row_name(view, &row->key);
 		char **module = &modules[row->key.code];
 
+		if (!row->calls)
+			continue;
 		if (group & GROUP_MODULE && row->key.code && !*module)
 			*module = origin_module(model->definitions.codes[row->key.code].file);
 		char *key = group_key(view, &row->key, name, *module);

@@ -92,3 +92,13 @@ void process_part(struct model *model, struct model_thread *thread, uint64_t now
 	thread->joined->works_for = NULL;
 	thread->joined = NULL;
 }
+
+void process_program_ended(struct model *model, const struct span *frame, uint64_t now)
+{
+	if (now - frame->enter <= model->program_length)
+		return;
+	process_settle(model, now);
+	account_copy(&model->program, &model->process);
+	model->program_length = now - frame->enter;
+	model->program_end = now;
+}

@@ -68,9 +68,14 @@ void table_set_number(struct table *table, unsigned column, double number)
 	newest(table, column)->number = number;
 }
 
+void table_set_blank(struct table *table, unsigned column)
+{
+	table_set_text(table, column, "");
+}
+
 static bool is_text(const struct column *column)
 {
-	return column->format == COLUMN_TEXT || column->format == COLUMN_PATH;
+	return column->format <= COLUMN_BAR_TEXT;
 }
 
 bool table_cell_known(const struct column *column, const struct cell *cell)
@@ -210,6 +215,11 @@ void table_print_csv(const struct table *table, FILE *out)
 		}
 		fputs("\r\n", out);
 	}
+}
+
+json_t *output_number(double number)
+{
+	return isnan(number) ? json_null() : number_json(COLUMN_TIME, number);
 }
 
 void output_json(json_t *json)

@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 enum column_format {
-	COLUMN_TEXT, /* shortened at its end where there is no room */
-	COLUMN_PATH, /* at its start */
+	COLUMN_TEXT,     /* shortened at its end where there is no room */
+	COLUMN_PATH,     /* at its start */
+	COLUMN_BAR_TEXT, /* not shortened */
 	COLUMN_COUNT,
 	COLUMN_TIME,    /* ns in, with its unit in text */
 	COLUMN_US,      /* ns in, µs in text: the table's title names the unit */
@@ -40,6 +41,8 @@ unsigned table_rows(const struct table *table);
 /* Into the newest row. NULL and NAN: unknown. */
 void table_set_text(struct table *table, unsigned column, const char *text);
 void table_set_number(struct table *table, unsigned column, double number);
+/* Nothing is to be said here: empty in text, not "unknown". Of a number's column. */
+void table_set_blank(struct table *table, unsigned column);
 
 /* An array of objects. An object of which nothing is known is null. */
 json_t *table_json(const struct table *table);
@@ -54,6 +57,9 @@ bool output_colour(void);
 enum output_style { STYLE_PLAIN, STYLE_HEADING, STYLE_FAINT, STYLE_WARNING };
 /* The escape sequence that begins a style, or "" where there is no colour. */
 const char *output_style(enum output_style style);
+
+/* A number as in the tables' JSON, ns to a tenth; null for NAN. */
+json_t *output_number(double number);
 
 /* Prints to stdout and frees. */
 void output_json(json_t *json);

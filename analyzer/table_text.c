@@ -14,7 +14,8 @@
 
 #define GAP              2
 #define PIPE_WIDTH       120
-#define TEXT_WIDTH_LEAST 14 /* a column of text is not made narrower than this before columns go */
+#define TEXT_WIDTH_LEAST 22 /* a column of text is not made narrower than this before columns go */
+#define ZEROS_DROP       1000
 #define UNKNOWN          "–"
 
 unsigned output_width(void)
@@ -47,7 +48,7 @@ const char *output_style(enum output_style style)
 
 static bool is_text(const struct column *column)
 {
-	return column->format == COLUMN_TEXT || column->format == COLUMN_PATH;
+	return column->format <= COLUMN_BAR_TEXT;
 }
 
 /* What a cell says; free it. */
@@ -56,9 +57,12 @@ static char *cell_text(const struct column *column, const struct cell *cell)
 	char number[TEXT_NUMBER_ROOM];
 
 	if (!table_cell_known(column, cell))
-		return strdup(UNKNOWN);
+		return strdup(cell->text ? cell->text : UNKNOWN);
+	if (!is_text(column) && column->format != COLUMN_FLAG && cell->number == 0)
+		return strdup("0");
 	switch (column->format) {
 	case COLUMN_TEXT:
+	case COLUMN_BAR_TEXT:
 	case COLUMN_PATH: return text_escape(cell->text);
 	case COLUMN_COUNT: text_count(number, cell->number); break;
 	case COLUMN_TIME: text_ns(number, cell->number); break;
@@ -75,6 +79,7 @@ struct layout {
 	const char **titles;
 	char **texts;     /* row by row */
 	unsigned *widths; /* 0: the column is left out */
+	unsigned *drops; /* as of the columns; those that hold nothing but zeros go before others */
 };
 
 static unsigned total_width(const struct table *table, const struct layout *layout)
@@ -94,7 +99,8 @@ static unsigned spare_width(const struct table *table, const struct layout *layo
 	unsigned spare = 0;
 
 	for (unsigned c = 0; c < table->column_count; c++)
-		if (is_text(&table->columns[c]) && layout->widths[c] > TEXT_WIDTH_LEAST)
+		if (table->columns[c].format < COLUMN_BAR_TEXT &&
+		    layout->widths[c] > TEXT_WIDTH_LEAST)
 			spare += layout->widths[c] - TEXT_WIDTH_LEAST;
 	return spare;
 }
@@ -106,9 +112,9 @@ static void fit(const struct table *table, struct layout *layout, unsigned width
 		unsigned worst = table->column_count;
 
 		for (unsigned c = 0; c < table->column_count; c++)
-			if (layout->widths[c] && table->columns[c].drop &&
+			if (layout->widths[c] && layout->drops[c] &&
 			    (worst == table->column_count ||
-			     table->columns[c].drop > table->columns[worst].drop))
+			     layout->drops[c] > layout->drops[worst]))
 				worst = c;
 		if (worst == table->column_count)
 			break;
@@ -120,6 +126,7 @@ static void fit(const struct table *table, struct layout *layout, unsigned width
 
 		for (unsigned c = 0; c < table->column_count; c++)
 			if (is_text(&table->columns[c]) &&
+			    table->columns[c].format != COLUMN_BAR_TEXT &&
 			    (widest == table->column_count ||
 			     layout->widths[c] > layout->widths[widest]))
 				widest = c;
@@ -133,18 +140,20 @@ static void measure(const struct table *table, struct layout *layout)
 {
 	for (unsigned c = 0; c < table->column_count; c++) {
 		const struct column *column = &table->columns[c];
-		bool known = column->keep_empty;
+		bool known = column->keep_empty, zeros = true;
 		unsigned width = layout->titles[c] ? text_width(layout->titles[c]) : 0;
 
 		for (unsigned r = 0; r < table->row_count; r++) {
 			size_t at = (size_t)r * table->column_count + c;
 
 			known |= table_cell_known(column, &table->cells[at]);
+			zeros &= !is_text(column) && !(fabs(table->cells[at].number) > 0);
 			layout->texts[at] = cell_text(column, &table->cells[at]);
 			unsigned cell_width = text_width(layout->texts[at]);
 			if (cell_width > width)
 				width = cell_width;
 		}
+		layout->drops[c] = column->drop + (column->drop && zeros ? ZEROS_DROP : 0);
 		layout->widths[c] = column->title && (known || c == 0) ? width : 0;
 	}
 }
@@ -168,8 +177,9 @@ static void print_line(const struct table *table, const struct layout *layout,
 {
 	unsigned last = 0;
 
+	/* Nothing is printed behind the last text: no spaces at a line's end. */
 	for (unsigned c = 0; c < table->column_count; c++)
-		if (layout->widths[c])
+		if (layout->widths[c] && texts[c] && *texts[c])
 			last = c;
 	for (unsigned c = 0; c <= last; c++) {
 		if (!layout->widths[c])
@@ -188,6 +198,7 @@ void table_print_text(const struct table *table, const char *heading, FILE *out)
 		.titles = memory_zero(table->column_count, sizeof(char *)),
 		.texts = memory_zero(cells, sizeof(char *)),
 		.widths = memory_zero(table->column_count, sizeof(unsigned)),
+		.drops = memory_zero(table->column_count, sizeof(unsigned)),
 	};
 
 	for (unsigned c = 0; c < table->column_count; c++)
@@ -208,4 +219,5 @@ void table_print_text(const struct table *table, const char *heading, FILE *out)
 	free(layout.texts);
 	free(layout.titles);
 	free(layout.widths);
+	free(layout.drops);
 }

@@ -120,8 +120,12 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	/* Where both are of one slot, so are both durations. */
 	around->inner += span->slot == around->slot ? 0 : duration;
 	around->child_end = span->flags & SPAN_QUIET ? around->child_end + duration : now;
-	if (__builtin_expect(!thread->top && thread == model->leader, 0))
-		process_leader_idle(model, now);
+	if (__builtin_expect(!thread->top, 0)) {
+		if (thread == model->main && span->kind == TRACE_FRAME)
+			process_program_ended(model, span, now);
+		if (thread == model->leader)
+			process_leader_idle(model, now);
+	}
 }
 
 /* The innermost span is gone; since when is not known. */
@@ -200,8 +204,11 @@ static inline uint32_t find_node(struct model *model, struct span *around, unsig
 	uint32_t node = *guess;
 
 	if (__builtin_expect(!tree_node_is(&nodes[node], around->node, kind, id, code, site), 0)) {
-		node = call_tree_find(&model->tree, around->node, kind, id, code, site,
-				      definition_of(model, kind, id));
+		uint32_t index = definition_of(model, kind, id);
+
+		node = call_tree_find(&model->tree, around->node, kind, id, code, site, index,
+				      kind == TRACE_FRAME &&
+					      model->definitions.codes[index].importing);
 		nodes = model->tree.nodes;
 		guess = around->last_child ? &nodes[around->last_child].successor :
 					     &nodes[around->node].first;
@@ -292,6 +299,17 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->frame = thread->top;
 }
 
+/*
+ * A thread that no Python code runs on, such as autograd's, gives the GIL back once and then works: that
+ * section is its whole life, and no work.
+ */
+static bool is_native_life(const struct model *model, const struct model_thread *thread,
+			   uint64_t site)
+{
+	return !thread->top && !thread->base && !site &&
+	       (thread != model->main || !definitions_layer_off(&model->definitions, "frames"));
+}
+
 static void enter_section(struct model *model, struct model_thread *thread,
 			  const struct trace_event *event)
 {
@@ -302,9 +320,11 @@ static void enter_section(struct model *model, struct model_thread *thread,
 	uint32_t site = note_site(frame, event->fields[0]);
 	uint32_t node =
 		find_node(model, &thread->stack[thread->top], TRACE_SECTION, 0, frame->code, site);
-	unsigned flags = context_section(model, thread, node, event->time);
+	bool life = is_native_life(model, thread, site);
+	unsigned flags = life ? 0 : context_section(model, thread, node, event->time);
 
-	push(model, thread, TRACE_SECTION, node, LINE_framework, flags, event->time);
+	push(model, thread, TRACE_SECTION, node, life ? LINE_other : LINE_framework, flags,
+	     event->time);
 }
 
 static void enter_operator(struct model *model, struct model_thread *thread,

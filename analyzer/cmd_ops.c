@@ -1,0 +1,149 @@
+/* cmd_ops.c: `tare ops`: the operator table alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/headline.h"
+#include "analyzer/message.h"
+#include "analyzer/options.h"
+#include "analyzer/opview.h"
+#include "analyzer/run.h"
+
+#define TEXT_ROWS 40 /* unless told */
+
+int cmd_ops(int argc, char **argv);
+
+enum { OPTION_BY = 0x100, OPTION_SORT, OPTION_TOP, OPTION_NESTED, OPTION_LOOP };
+
+static const struct argp_option ops_options[] = {
+	{ "by", OPTION_BY, "KEYS", 0,
+	  "Group by op, site, line, module, thread, or several with commas (op,site)", 0 },
+	{ "sort", OPTION_SORT, "KEY", 0,
+	  "total, fixed, wait, python, framework, library, launch, copy, memory, gil, first, calls, launches, name",
+	  0 },
+	{ "top", OPTION_TOP, "N", 0, "So many rows; 0: all (text: 40, else all)", 0 },
+	{ "nested", OPTION_NESTED, NULL, 0,
+	  "Also operators inside others: how often, and in which; their times are not known", 0 },
+	{ "loop", OPTION_LOOP, "FILE:LINE", 0, "Of this loop alone (not yet known)", 0 },
+	{ 0 },
+};
+
+struct arguments {
+	struct trace_options trace;
+	unsigned group;
+	const char *sort;
+	long top;
+	bool nested;
+};
+
+static error_t parse_groups(struct arguments *arguments, char *text, struct argp_state *state)
+{
+	static const struct {
+		const char *name;
+		unsigned group;
+	} groups[] = { { "op", GROUP_OP },
+		       { "site", GROUP_SITE },
+		       { "line", GROUP_LINE },
+		       { "module", GROUP_MODULE },
+		       { "thread", GROUP_THREAD } };
+	char *word;
+
+	arguments->group = 0;
+	while ((word = strsep(&text, ","))) {
+		unsigned i = 0;
+
+		while (i < sizeof(groups) / sizeof(*groups) && strcmp(word, groups[i].name))
+			i++;
+		if (i == sizeof(groups) / sizeof(*groups))
+			return options_wrong(
+				state, "--by is of op, site, line, module and thread, not '%s'",
+				word);
+		arguments->group |= groups[i].group;
+	}
+	return 0;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->trace; return 0;
+	case OPTION_BY: return parse_groups(arguments, argument, state);
+	case OPTION_SORT:
+		if (!op_view_sort(&(struct op_view){ .count = 1 }, argument))
+			return options_wrong(state, "--sort is one of %s, not '%s'",
+					     op_view_sort_keys(), argument);
+		arguments->sort = argument;
+		return 0;
+	case OPTION_TOP:
+		if (!options_number(argument, 0, &arguments->top))
+			return options_wrong(state, "--top wants a number, not '%s'", argument);
+		return 0;
+	case OPTION_NESTED: arguments->nested = true; return 0;
+	case OPTION_LOOP:
+		return options_wrong(state, "--loop: loops are not yet known to this version");
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void print(const struct arguments *arguments, struct run *run)
+{
+	struct model *model = &run->chosen->model;
+	struct op_view view;
+	long top = arguments->top >= 0                    ? arguments->top :
+		   arguments->trace.format == FORMAT_TEXT ? TEXT_ROWS :
+							    0;
+
+	op_view_make(&view, model, arguments->group, arguments->nested);
+	op_view_sort(&view, arguments->sort);
+	struct table *table =
+		op_view_table(&view, (unsigned)top, run->chosen->wall_ns / model->unit_ns);
+	switch (arguments->trace.format) {
+	case FORMAT_TEXT:
+		table_print_text(table, "median µs a call", stdout);
+		if (table_rows(table) < view.count - 1)
+			printf("… %u more; --top 0 shows all\n",
+			       view.count - 1 - table_rows(table));
+		break;
+	case FORMAT_JSON: {
+		json_t *json = json_object();
+
+		json_object_set_new(json, "trace", headline_json(run));
+		json_object_set_new(json, "ops", table_json(table));
+		output_json(json);
+		break;
+	}
+	case FORMAT_CSV: table_print_csv(table, stdout); break;
+	}
+	table_free(table);
+	op_view_free(&view);
+}
+
+int cmd_ops(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &trace_options_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.options = ops_options,
+		.parser = parse,
+		.args_doc = "FILE...",
+		.children = children,
+		.doc = "What each operator costs before it computes, by operator and place.",
+	};
+	struct arguments arguments = {
+		.trace = TRACE_OPTIONS_NONE,
+		.group = GROUP_OP | GROUP_SITE,
+		.sort = "total",
+		.top = -1,
+	};
+	struct run run = { 0 };
+	int status;
+
+	if (options_parse(&argp, 0, argc, argv, &arguments, &status) != 0)
+		return status;
+	status = run_load(&run, &arguments.trace, argv[0]);
+	if (status == STATUS_FINE)
+		print(&arguments, &run);
+	run_free(&run);
+	free(arguments.trace.files);
+	return status;
+}

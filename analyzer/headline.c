@@ -1,0 +1,332 @@
+/* headline.c: see headline.h. */
+#include "analyzer/headline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/display.h"
+#include "analyzer/table.h"
+
+/* "libcudart.so.13" of "libcudart.so.13 /where/it/is, ...": the runtimes alone. Free it; NULL: none. */
+static char *cuda_runtimes(const struct model *model)
+{
+	const char *info = definitions_info(&model->definitions, "cuda");
+	char *out = info ? memory_zero(strlen(info) + 1, 1) : NULL;
+	size_t length = 0;
+
+	while (info && *info) {
+		size_t name = strcspn(info, " ,");
+
+		if (length)
+			length += (size_t)sprintf(out + length, ", ");
+		memcpy(out + length, info, name);
+		length += name;
+		info += strcspn(info, ",");
+		info += strspn(info, ", ");
+	}
+	return out;
+}
+
+static const char *const layer_states[] = { "off", "on", "failed", "unknown" };
+
+static const char *stop_reason(const struct trace_header *header)
+{
+	switch (header->stopped) {
+	case TRACE_STOP_NONE: return NULL;
+	case TRACE_STOP_MAX_BYTES: return "TARE_MAX_BYTES was reached";
+	case TRACE_STOP_DURATION: return "TARE_DURATION was over";
+	case TRACE_STOP_WRITE: return "a write failed";
+	case TRACE_STOP_FILE_LIMIT: return "the limit of a file's size was reached";
+	case TRACE_STOP_FILE_GONE: return "the file was gone";
+	case TRACE_STOP_MAP: return "memory could not be mapped";
+	default: return "recording was stopped";
+	}
+}
+
+static const char *end_name(const struct trace_header *header)
+{
+	return header->ended == TRACE_END_EXIT ? "exit" :
+	       header->ended == TRACE_END_EXEC ? "exec" :
+						 NULL;
+}
+
+static json_t *text_json(const char *text)
+{
+	return text ? json_string(text) : json_null();
+}
+
+static json_t *layers_json(const struct model *model)
+{
+	json_t *layers = json_array();
+
+	for (uint32_t i = 0; i < model->definitions.layer_count; i++) {
+		const struct def_layer *layer = &model->definitions.layers[i];
+		json_t *json = json_object();
+
+		json_object_set_new(json, "layer", text_json(layer->name));
+		json_object_set_new(json, "state",
+				    text_json(layer_states[layer->state < 3 ? layer->state : 3]));
+		json_object_set_new(json, "detail", text_json(layer->detail));
+		json_array_append_new(layers, json);
+	}
+	return layers;
+}
+
+static json_t *coverage_json(const struct process *process)
+{
+	json_t *json = json_object();
+	bool complete = !process->summary.truncated && !process->lost &&
+			process->header.stopped == TRACE_STOP_NONE;
+
+	json_object_set_new(json, "complete", json_boolean(complete));
+	json_object_set_new(json, "stopped", text_json(stop_reason(&process->header)));
+	json_object_set_new(json, "recorded_ns", output_number(process->recorded_ns));
+	json_object_set_new(json, "lifetime_ns", output_number(process->lifetime_ns));
+	json_object_set_new(json, "ended", text_json(end_name(&process->header)));
+	json_object_set_new(json, "missing_blocks",
+			    json_integer((json_int_t)process->summary.missing_blocks));
+	json_object_set_new(json, "damaged_frames",
+			    json_integer((json_int_t)process->summary.damaged_frames));
+	json_object_set_new(json, "skipped_bytes",
+			    json_integer((json_int_t)process->summary.skipped_bytes));
+	json_object_set_new(json, "unknown_events",
+			    json_integer((json_int_t)process->summary.unknown_events));
+	json_object_set_new(json, "unknown_records",
+			    json_integer((json_int_t)process->summary.unknown_records));
+	return json;
+}
+
+/* Paths need not be UTF-8. */
+static json_t *path_json(const char *path)
+{
+	char *utf8 = memory_zero(3 * strlen(path) + 1, 1);
+	json_t *json;
+
+	text_to_utf8(utf8, path, strlen(path));
+	json = json_string(utf8);
+	free(utf8);
+	return json;
+}
+
+json_t *headline_json(const struct run *run)
+{
+	const struct process *process = run->chosen;
+	const struct definitions *definitions = &process->model.definitions;
+	json_t *json = json_object(), *files = json_array();
+	char *cuda = cuda_runtimes(&process->model);
+
+	for (uint32_t i = 0; i < run->count; i++)
+		json_array_append_new(files, path_json(run->processes[i].path));
+	json_object_set_new(json, "files", files);
+	json_object_set_new(json, "program", text_json(process->program));
+	json_object_set_new(json, "command", text_json(definitions_info(definitions, "command")));
+	json_object_set_new(json, "pid", json_integer(process->header.pid));
+	json_object_set_new(json, "rank", text_json(process->rank));
+	json_object_set_new(json, "host", text_json(definitions_info(definitions, "host")));
+	json_object_set_new(json, "python", text_json(definitions_info(definitions, "python")));
+	json_object_set_new(json, "torch", text_json(definitions_info(definitions, "torch")));
+	json_object_set_new(json, "cuda", text_json(cuda));
+	json_object_set_new(json, "device", text_json(definitions_info(definitions, "device")));
+	json_object_set_new(json, "wall_ns", output_number(process->wall_ns));
+	json_object_set_new(json, "threads", json_integer(process->threads));
+	json_object_set_new(json, "spans", json_integer((json_int_t)process->spans));
+	json_object_set_new(json, "launches", json_integer((json_int_t)process->launches));
+	json_object_set_new(json, "bytes", json_integer((json_int_t)process->summary.file_bytes));
+	json_object_set_new(json, "lost", json_integer((json_int_t)process->lost));
+	json_object_set_new(json, "truncated", json_boolean(process->summary.truncated));
+	json_object_set_new(json, "layers", layers_json(&process->model));
+	json_object_set_new(json, "coverage", coverage_json(process));
+	free(cuda);
+	return json;
+}
+
+static void add(FILE *out, const char *before, const char *text)
+{
+	if (text) {
+		char *safe = text_escape(text);
+
+		fprintf(out, "%s%s", before, safe);
+		free(safe);
+	}
+}
+
+void headline_print(const struct run *run)
+{
+	const struct process *process = run->chosen;
+	const struct definitions *definitions = &process->model.definitions;
+	char wall[TEXT_NUMBER_ROOM], lifetime[TEXT_NUMBER_ROOM], *left, *right;
+	char *cuda = cuda_runtimes(&process->model);
+	size_t left_size, right_size;
+	FILE *out = open_memstream(&left, &left_size);
+
+	add(out, "", process->program ? process->program : "?");
+	fprintf(out, "  pid %u", process->header.pid);
+	add(out, "  rank ", process->rank);
+	add(out, "  python ", definitions_info(definitions, "python"));
+	add(out, "  torch ", definitions_info(definitions, "torch"));
+	add(out, "  ",
+	    definitions_info(definitions, "device") ? definitions_info(definitions, "device") :
+						      cuda);
+	fclose(out);
+	out = open_memstream(&right, &right_size);
+	fprintf(out, "wall %s", text_ns(wall, process->wall_ns));
+	fclose(out);
+
+	int pad = (int)output_width() - (int)text_width(left) - (int)text_width(right);
+	printf("%s%s%s%*s%s\n", output_style(STYLE_HEADING), left, output_style(STYLE_PLAIN),
+	       pad > 2 ? pad : 2, "", right);
+	if (!isnan(process->recorded_ns)) {
+		printf("%scovers the first %s", output_style(STYLE_WARNING),
+		       text_ns(wall, process->recorded_ns));
+		if (!isnan(process->lifetime_ns))
+			printf(" of %s", text_ns(lifetime, process->lifetime_ns));
+		printf(": %s%s\n", stop_reason(&process->header),
+		       output_style(STYLE_PLAIN));
+	}
+	free(left);
+	free(right);
+	free(cuda);
+}
+
+static void add_note(json_t *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_note(json_t *notes, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	json_t *note = json_vsprintf(format, arguments);
+	if (note)
+		json_array_append_new(notes, note);
+	va_end(arguments);
+}
+
+/* Layers that are on where nobody says otherwise. */
+static bool is_default(const struct def_layer *layer)
+{
+	return !strcmp(layer->name, "frames") || !strcmp(layer->name, "ops") ||
+	       !strcmp(layer->name, "cuda");
+}
+
+json_t *notes_json(const struct run *run)
+{
+	const struct process *process = run->chosen;
+	const struct model *model = &process->model;
+	json_t *notes = json_array();
+
+	if (process->summary.truncated)
+		add_note(notes, "the trace is cut off or damaged: this is as far as it reads");
+	if (process->lost)
+		add_note(notes, "%lu events were lost", process->lost);
+	if (model->resyncs)
+		add_note(notes, "events are missing in %lu places: times around them are in other",
+			 model->resyncs);
+	for (uint32_t i = 0; i < model->definitions.layer_count; i++) {
+		const struct def_layer *layer = &model->definitions.layers[i];
+
+		if (layer->state == LAYER_FAILED ||
+		    (layer->state == LAYER_OFF && is_default(layer)))
+			add_note(notes, "%s %s: %s", layer->name,
+				 layer_states[layer->state < 3 ? layer->state : 3], layer->detail);
+	}
+	if (process->launches && !model->has_library)
+		add_note(
+			notes,
+			"calls of cuBLAS, cuDNN and NCCL are not seen: their time is framework, and "
+			"their launches are not counted");
+	add_note(notes, "tare's own weight is still in these figures, and not yet known");
+	add_note(notes, "the main loop is not yet known: figures are of the whole run");
+	return notes;
+}
+
+void notes_print(const struct run *run)
+{
+	json_t *notes = notes_json(run), *note;
+	size_t i;
+
+	json_array_foreach(notes, i, note)
+	{
+		char *safe = text_escape(json_string_value(note));
+
+		printf("%s%s %s%s\n", output_style(STYLE_FAINT), i ? "     " : "note:", safe,
+		       output_style(STYLE_PLAIN));
+		free(safe);
+	}
+	json_decref(notes);
+}
+
+enum {
+	COLUMN_PROGRAM,
+	COLUMN_FILE,
+	COLUMN_PID,
+	COLUMN_RANK,
+	COLUMN_WALL,
+	COLUMN_THREADS,
+	COLUMN_SPANS,
+	COLUMN_OPS,
+	COLUMN_LAUNCHES,
+	COLUMN_WAIT,
+	COLUMN_LOST,
+	COLUMN_TRUNCATED,
+	COLUMN_CHOSEN,
+	COLUMNS,
+};
+
+static const struct column columns[] = {
+	[COLUMN_PROGRAM] = { "program", "", COLUMN_TEXT, 0, false },
+	[COLUMN_FILE] = { "file", "file", COLUMN_PATH, 8, false },
+	[COLUMN_PID] = { "pid", "pid", COLUMN_COUNT, 0, false },
+	[COLUMN_RANK] = { "rank", "rank", COLUMN_TEXT, 0, false },
+	[COLUMN_WALL] = { "wall_ns", "wall", COLUMN_TIME, 0, false },
+	[COLUMN_THREADS] = { "threads", "threads", COLUMN_COUNT, 6, false },
+	[COLUMN_SPANS] = { "spans", "spans", COLUMN_COUNT, 5, false },
+	[COLUMN_OPS] = { "ops", "ops", COLUMN_COUNT, 4, false },
+	[COLUMN_LAUNCHES] = { "launches", "launches", COLUMN_COUNT, 0, false },
+	[COLUMN_WAIT] = { "wait_ns", "wait", COLUMN_TIME, 3, false },
+	[COLUMN_LOST] = { "lost", "lost", COLUMN_COUNT, 7, false },
+	[COLUMN_TRUNCATED] = { "truncated", NULL, COLUMN_FLAG, 0, false },
+	[COLUMN_CHOSEN] = { "chosen", "in full", COLUMN_FLAG, 0, false },
+};
+
+static struct table *processes_table(const struct run *run)
+{
+	struct table *table = table_new(columns, COLUMNS);
+
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct process *process = &run->processes[i];
+
+		table_add_row(table);
+		table_set_text(table, COLUMN_PROGRAM, process->program ? process->program : "?");
+		table_set_text(table, COLUMN_FILE, process->path);
+		table_set_number(table, COLUMN_PID, process->header.pid);
+		table_set_text(table, COLUMN_RANK, process->rank);
+		table_set_number(table, COLUMN_WALL, process->wall_ns);
+		table_set_number(table, COLUMN_THREADS, process->threads);
+		table_set_number(table, COLUMN_SPANS, (double)process->spans);
+		table_set_number(table, COLUMN_OPS, (double)process->ops);
+		table_set_number(table, COLUMN_LAUNCHES, (double)process->launches);
+		table_set_number(table, COLUMN_WAIT, process->wait_ns);
+		table_set_number(table, COLUMN_LOST, (double)process->lost);
+		table_set_number(table, COLUMN_TRUNCATED, process->summary.truncated);
+		table_set_number(table, COLUMN_CHOSEN, process == run->chosen);
+	}
+	return table;
+}
+
+json_t *processes_json(const struct run *run)
+{
+	struct table *table = processes_table(run);
+	json_t *json = table_json(table);
+
+	table_free(table);
+	return json;
+}
+
+void processes_print(const struct run *run)
+{
+	struct table *table = processes_table(run);
+
+	table_print_text(table, "processes of this run", stdout);
+	table_free(table);
+}

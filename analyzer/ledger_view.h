@@ -1,0 +1,22 @@
+/*
+ * ledger_view.h: ledgers for people and programs. For cmd_*.c.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "analyzer/model.h"
+
+/* wall_ns, and a member for each line: python_user_ns, ... null where the trace cannot tell. */
+json_t *ledger_json(const struct model *model, const struct ledger *ledger);
+
+/*
+ * The parts of a run: until the program's own code first called an operator, then, and after its outermost
+ * frame ended. What is not known, or too short to look at, belongs to `program`; its wall is then 0.
+ */
+struct ledger_parts {
+	struct ledger all, startup, program, exit;
+};
+struct ledger_parts ledger_parts_of(struct model *model);
+
+void ledger_print(struct model *model);
