@@ -120,6 +120,8 @@ int core_graph_add(struct sim_graph *g, const struct sim_work *work, uint64_t of
 	if (!node)
 		return SIM_OUT_OF_MEMORY;
 	*node = (struct node){ .work = *work, .offset = offset };
+	if (work->kind == SIM_KERNEL)
+		node->work.touched = NULL;
 	g->nodes[g->count++] = node;
 	if (g->ns < offset + work->ns)
 		g->ns = offset + work->ns;

@@ -12,6 +12,7 @@
 
 static struct sim_region *regions; /* by base, disjoint */
 static size_t region_count, region_room;
+static uintptr_t arena = CORE_ARENA; /* where the next device memory goes, if that is free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void core_memory_forked(void)
@@ -110,10 +111,13 @@ int sim_alloc(enum sim_memory type, size_t size, unsigned flags, void **out)
 	core_use();
 	pthread_mutex_lock(&lock);
 	if (account(type, r.device, whole_pages(size))) {
-		void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *p = mmap(type == SIM_MEM_DEVICE ? (void *)arena : NULL, size,
+			       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			       -1, 0);
 
 		r.base = (uintptr_t)p;
+		if (r.base == arena)
+			arena += whole_pages(size);
 		if (p != MAP_FAILED && insert(&r)) {
 			*out = p;
 			rc = SIM_OK;

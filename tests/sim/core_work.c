@@ -11,38 +11,11 @@
 /* A pageable source up to this size is staged and the call returns; a larger one is waited for. */
 enum { STAGED_BYTES = 64 << 10 };
 
-/*
- * A read of at most this much, from memory that a kernel may have written since the program did,
- * gives zeros: "what kernels compute is 0". Else the value would be whatever an earlier owner of
- * the memory had copied there, and programs branch on such values and allocate by them.
- */
-enum { SMALL_READ = 8, MAX_WRITES = 1024 };
+/* A read of at most this much gives zeros where the values are not known, see core_values.c. */
+enum { SMALL_READ = 8 };
 
 /* Zeroing at least this much device memory gives the pages back instead of writing them. */
 enum { DROP_BYTES = 1 << 20, PAGE = 4096 };
-
-/* What the program itself wrote since the last kernel, newest last; guarded by the core's lock. */
-static struct {
-	const char *begin, *end;
-} writes[MAX_WRITES];
-static unsigned write_count;
-
-static void note_write(const char *begin, size_t bytes)
-{
-	if (write_count == MAX_WRITES)
-		memmove(writes, writes + 1, sizeof(writes[0]) * --write_count);
-	writes[write_count].begin = begin;
-	writes[write_count].end = begin + bytes;
-	write_count++;
-}
-
-static bool written(const char *begin, size_t bytes)
-{
-	for (unsigned i = 0; i < write_count; i++)
-		if (begin >= writes[i].begin && begin + bytes <= writes[i].end)
-			return true;
-	return false;
-}
 
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
 {
@@ -53,14 +26,20 @@ static void copy_run(const struct sim_copy *c)
 {
 	size_t bytes = span(c->width, c->height, c->depth, c->src_pitch, c->src_slice);
 	bool from_device = c->column == SIM_D2H || c->column == SIM_D2D;
-	bool known = !from_device || written(c->src, bytes);
+	bool known = !from_device || core_values_known(c->src, bytes);
 
 	if (c->column == SIM_D2H && bytes <= SMALL_READ && !known) {
 		memset(c->dst, 0, bytes);
 		return;
 	}
-	if (c->column != SIM_D2H && known)
-		note_write(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice));
+	if (c->column == SIM_H2D || c->column == SIM_D2D) {
+		size_t room = span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice);
+
+		if (known)
+			core_values_set(c->dst, room);
+		else
+			core_values_forget(c->dst, room);
+	}
 	core_unlock();
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++)
@@ -98,7 +77,8 @@ static bool drop_pages(const struct sim_set *set)
 
 static void set_run(const struct sim_set *set)
 {
-	note_write(set->dst, span(set->width, set->height, set->depth, set->pitch, set->slice));
+	core_values_set(set->dst,
+			span(set->width, set->height, set->depth, set->pitch, set->slice));
 	core_unlock();
 	bool dropped = drop_pages(set);
 	for (size_t z = 0; !dropped && z < set->depth; z++)
@@ -110,7 +90,7 @@ static void set_run(const struct sim_set *set)
 void core_work_run(struct sim_stream *s, const struct sim_work *work, uint64_t end)
 {
 	switch (work->kind) {
-	case SIM_KERNEL: write_count = 0; break;
+	case SIM_KERNEL: core_values_touched(work->touched); break;
 	case SIM_COPY: copy_run(&work->copy); break;
 	case SIM_SET: set_run(&work->set); break;
 	case SIM_HOST: core_host_call(s, end, work->host.call, work->host.arg); break;
@@ -134,9 +114,10 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 	return SIM_OK;
 }
 
-int sim_launch(struct sim_stream *s, uint64_t ns)
+int sim_launch(struct sim_stream *s, uint64_t ns, const struct sim_touched *touched)
 {
-	return sim_submit(s, &(struct sim_work){ .kind = SIM_KERNEL, .ns = ns });
+	return sim_submit(s,
+			  &(struct sim_work){ .kind = SIM_KERNEL, .ns = ns, .touched = touched });
 }
 
 static uint64_t table_ns(const char *name, double fallback_us)

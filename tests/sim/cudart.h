@@ -68,6 +68,7 @@ struct cudart_kernel;
 /* func is a host stub or a kernel handle; NULL when it is neither. */
 const struct cudart_kernel *kernel_find(const void *func);
 uint64_t kernel_ns(const struct cudart_kernel *kernel);
+int kernel_output(const struct cudart_kernel *kernel);
 /* The device memory of a __device__ or __constant__ variable; NULL when there is none. */
 void *symbol_address(const void *symbol, size_t *size);
 

@@ -5,42 +5,42 @@
 #include "figures.h"
 #include "cudart.h"
 
-static cudaError_t launch(const struct cudart_kernel *kernel, dim3 grid, dim3 block,
+static cudaError_t launch(const struct cudart_kernel *kernel, dim3 grid, dim3 block, void **args,
 			  cudaStream_t stream)
 {
+	struct sim_touched touched;
+
 	if (!kernel)
 		return result(cudaErrorInvalidDeviceFunction);
 	uint64_t threads = (uint64_t)block.x * block.y * block.z;
 	if (!threads || threads > SIM_BLOCK_THREADS || !grid.x || !grid.y || !grid.z)
 		return result(cudaErrorInvalidConfiguration);
 	STREAM(s, stream);
-	return result(sim_launch(s, kernel_ns(kernel)));
+	sim_touched_by(args, kernel_output(kernel), &touched);
+	return result(sim_launch(s, kernel_ns(kernel), &touched));
 }
 
 EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
 				    size_t shared, cudaStream_t stream)
 {
-	(void)args;
 	(void)shared;
 	ENTER(cudaLaunchKernel);
-	return launch(kernel_find(func), grid, block, stream);
+	return launch(kernel_find(func), grid, block, args, stream);
 }
 
 EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
 					       size_t shared, cudaStream_t stream)
 {
-	(void)args;
 	(void)shared;
 	ENTER(cudaLaunchCooperativeKernel);
-	return launch(kernel_find(func), grid, block, stream);
+	return launch(kernel_find(func), grid, block, args, stream);
 }
 
 EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 				       void **args)
 {
-	(void)args;
 	ENTER(cudaLaunchKernelExC);
-	return launch(kernel_find(func), config->gridDim, config->blockDim, config->stream);
+	return launch(kernel_find(func), config->gridDim, config->blockDim, args, config->stream);
 }
 
 /* No header renames this one. */
@@ -51,10 +51,9 @@ EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 				      size_t shared, cudaStream_t stream)
 {
-	(void)args;
 	(void)shared;
 	ENTER(__cudaLaunchKernel);
-	return launch(kernel_find(kernel), grid, block, stream);
+	return launch(kernel_find(kernel), grid, block, args, stream);
 }
 
 EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *data)

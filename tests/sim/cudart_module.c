@@ -14,6 +14,7 @@ struct cudart_kernel {
 	const void *stub; /* the host side, NULL for one of a loaded library */
 	const char *name; /* mangled */
 	uint64_t ns;
+	int output; /* see sim_output_of */
 };
 
 struct entry {
@@ -85,6 +86,7 @@ static struct cudart_kernel *kernel_new(const void *stub, const char *name)
 			.stub = stub,
 			.name = name,
 			.ns = sim_kernel_ns(name),
+			.output = sim_output_of(name),
 		};
 	return kernel;
 }
@@ -101,6 +103,11 @@ const struct cudart_kernel *kernel_find(const void *func)
 uint64_t kernel_ns(const struct cudart_kernel *kernel)
 {
 	return kernel->ns;
+}
+
+int kernel_output(const struct cudart_kernel *kernel)
+{
+	return kernel->output;
 }
 
 void *symbol_address(const void *symbol, size_t *size)

@@ -300,13 +300,16 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction f,
 	return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction f, CUstream stream)
+static CUresult launch(CUfunction f, CUstream stream, void **params)
 {
+	struct sim_touched touched;
 	struct sim_stream *s = sim_stream(stream, SIM_LEGACY);
 
 	if (!f || !s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return (CUresult)sim_launch(s, f->ns);
+	sim_touched_by(params, SIM_OUTPUT_UNKNOWN, &touched);
+	touched.everything |= !params; /* they may be in `extra` */
+	return (CUresult)sim_launch(s, f->ns, &touched);
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
@@ -314,9 +317,9 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 			       unsigned int shared, CUstream stream, void **params, void **extra)
 {
 	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
-	(void)shared, (void)params, (void)extra;
+	(void)shared, (void)extra;
 	ENTER(cuLaunchKernel);
-	return launch(f, stream);
+	return launch(f, stream, params);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy,
@@ -325,18 +328,17 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigne
 					  void **params)
 {
 	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
-	(void)shared, (void)params;
+	(void)shared;
 	ENTER(cuLaunchCooperativeKernel);
-	return launch(f, stream);
+	return launch(f, stream, params);
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
 				 void **extra)
 {
-	(void)params;
 	(void)extra;
 	ENTER(cuLaunchKernelEx);
-	return launch(f, config->hStream);
+	return launch(f, config->hStream, params);
 }
 
 EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr p)

@@ -149,6 +149,23 @@ SIM_API void sim_memory_info(size_t *free, size_t *total);
 
 /* ---- work ---- */
 
+/* The device memory that a kernel may have written to. */
+enum { SIM_MAX_TOUCHED = 64 };
+
+struct sim_touched {
+	unsigned count;
+	bool everything;
+	uintptr_t at[SIM_MAX_TOUCHED];
+};
+
+/* Adds a pointer, if it is one to device memory. */
+SIM_API void sim_touch(struct sim_touched *t, uintptr_t p);
+/* Which parameter of a kernel points to its output, or SIM_OUTPUT_UNKNOWN. */
+enum { SIM_OUTPUT_UNKNOWN = -1 };
+SIM_API int sim_output_of(const char *name);
+/* By a launch's arguments, as its caller passed them. */
+SIM_API void sim_touched_by(void **args, int output, struct sim_touched *t);
+
 enum sim_work_kind { SIM_KERNEL, SIM_COPY, SIM_SET, SIM_HOST };
 
 struct sim_copy {
@@ -171,6 +188,7 @@ struct sim_work {
 	enum sim_work_kind kind;
 	uint64_t ns; /* device time */
 	union {
+		const struct sim_touched *touched; /* NULL: not known, so everything */
 		struct sim_copy copy;
 		struct sim_set set;
 		struct {
@@ -182,7 +200,7 @@ struct sim_work {
 
 /* Puts work on a stream, or into the graph that the stream is capturing. */
 SIM_API int sim_submit(struct sim_stream *s, const struct sim_work *work);
-SIM_API int sim_launch(struct sim_stream *s, uint64_t ns);
+SIM_API int sim_launch(struct sim_stream *s, uint64_t ns, const struct sim_touched *touched);
 SIM_API int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async);
 SIM_API int sim_set(struct sim_stream *s, const struct sim_set *set);
 SIM_API uint64_t sim_kernel_ns(const char *name);

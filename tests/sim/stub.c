@@ -19,7 +19,7 @@
 #include <string.h>
 #include "stub.h"
 
-enum { HANDLE_MAGIC = 0x68646c65, CUPTI_UNKNOWN = 999 };
+enum { HANDLE_MAGIC = 0x68646c65, CUPTI_UNKNOWN = 999, MAX_ARGUMENTS = 24 };
 
 enum stub_rule {
 	RULE_PLAIN,
@@ -73,7 +73,7 @@ static struct stub_handle *handle_of(void *p)
 	return (uintptr_t)p > UINT16_MAX && h->magic == HANDLE_MAGIC ? h : NULL;
 }
 
-int stub_work(unsigned function, void *stream)
+int stub_work(unsigned function, void *stream, const struct sim_touched *touched)
 {
 	static _Atomic uint64_t known_ns[FN_COUNT]; /* plus 1 */
 	struct sim_stream *s = sim_stream(stream, SIM_LEGACY);
@@ -83,7 +83,7 @@ int stub_work(unsigned function, void *stream)
 		ns = sim_library_ns(names[function]) + 1;
 		known_ns[function] = ns;
 	}
-	return s ? sim_launch(s, ns - 1) : SIM_INVALID_HANDLE;
+	return s ? sim_launch(s, ns - 1, touched) : SIM_INVALID_HANDLE;
 }
 
 static void *argument(va_list *rest, unsigned steps)
@@ -100,6 +100,16 @@ static void zero(void *p, size_t size)
 {
 	if (p)
 		memset(p, 0, size);
+}
+
+/* Any pointer among the arguments may be an output. */
+static int work(unsigned function, void *stream, va_list *rest)
+{
+	struct sim_touched touched = { 0 };
+
+	for (unsigned i = 0; i < MAX_ARGUMENTS; i++)
+		sim_touch(&touched, (uintptr_t)va_arg(*rest, void *));
+	return stub_work(function, stream, &touched);
 }
 
 static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned last, void *a,
@@ -126,7 +136,10 @@ static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned 
 		for (unsigned i = first, steps = first; i <= last; i++, steps = 1)
 			zero(argument(rest, steps), rule == RULE_OUT4 ? 4 : 8);
 		break;
-	case RULE_WORK: return rc ? rc : stub_work(function, h ? h->stream : NULL);
+	case RULE_WORK:
+		if (!rc)
+			rc = work(function, h ? h->stream : NULL, rest);
+		break;
 	case RULE_FAIL: return CUPTI_UNKNOWN;
 	case RULE_PLAIN: break;
 	}

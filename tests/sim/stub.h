@@ -36,7 +36,7 @@ void *stub_handle_sized(size_t size);
 #define BODY(type, name) EXPORT type name
 #define COUNT(name)      sim_call(&stub_library, FN_##name, SIM_PLAIN, 0)
 
-/* Device time for a call of this function on the stream. */
-int stub_work(unsigned function, void *stream);
+/* Device time for a call of this function on the stream. touched: see sim_launch. */
+int stub_work(unsigned function, void *stream, const struct sim_touched *touched);
 
 #endif

@@ -37,9 +37,11 @@ BODY(int, cublasLtMatmul)
  size_t workspace_bytes, void *stream)
 {
 	(void)handle, (void)operation, (void)alpha, (void)a, (void)a_layout, (void)b;
-	(void)b_layout, (void)beta, (void)c, (void)c_layout, (void)d, (void)d_layout;
+	(void)b_layout, (void)beta, (void)c, (void)c_layout, (void)d_layout;
 	(void)algorithm, (void)workspace, (void)workspace_bytes;
+	struct sim_touched touched = { 0 };
 	int rc = COUNT(cublasLtMatmul);
 
-	return rc ? rc : stub_work(FN_cublasLtMatmul, stream);
+	sim_touch(&touched, (uintptr_t)d);
+	return rc ? rc : stub_work(FN_cublasLtMatmul, stream, &touched);
 }

@@ -36,8 +36,10 @@ BODY(int, cufftXtMakePlanMany)
 
 BODY(int, cufftXtExec)(int plan, void *in, void *out, int direction)
 {
-	(void)in, (void)out, (void)direction;
+	(void)in, (void)direction;
+	struct sim_touched touched = { 0 };
 	int rc = COUNT(cufftXtExec);
 
-	return rc ? rc : stub_work(FN_cufftXtExec, streams[plan % PLANS]);
+	sim_touch(&touched, (uintptr_t)out);
+	return rc ? rc : stub_work(FN_cufftXtExec, streams[plan % PLANS], &touched);
 }

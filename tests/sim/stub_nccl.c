@@ -63,8 +63,9 @@ static int collective(unsigned function, const void *in, void *out, size_t count
 		.depth = 1,
 		.column = SIM_D2D,
 	};
+	struct sim_touched nothing = { 0 };
 	struct sim_stream *s = sim_stream(stream, SIM_LEGACY);
-	int rc = stub_work(function, stream);
+	int rc = stub_work(function, stream, &nothing);
 
 	return rc || in == out || !s ? rc : sim_copy(s, &copy, true);
 }

@@ -53,7 +53,7 @@ def test_c_program(major, tmp_path):
                     "-isystem", HEADERS[major], "-idirafter", HERE / "include", HERE / "check_device.c",
                     f"-L{LIB}", f"-l:{library.name}", f"-Wl,-rpath,{LIB}", "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True, env={
-        "TARE_SIM_COUNTS": str(tmp_path / "counts-%p"), "TARE_SIM_KERNELS": "slow:2000",
+        "TARE_SIM_COUNTS": str(tmp_path / "counts-%p"), "TARE_SIM_KERNELS": "slow:20000",
         "TARE_SIM_QUEUE": "8"})
     assert (done.returncode, done.stdout) == (0, "")
     # What has no body says so, once.
@@ -64,9 +64,9 @@ def test_c_program(major, tmp_path):
     assert parent.calls("cudaMemcpyAsync", "H2D") == 2
     assert parent.bytes("cudaMemcpyAsync", "D2H") == 128
     assert parent.calls("cudaMemcpy_ptds") == 1
-    assert parent.wait_ns("cudaFree") > 1e6
+    assert parent.wait_ns("cudaFree") > 1e7
     # A pageable copy to the host waits; the pinned one before it does not.
-    assert 1e6 < parent.wait_ns("cudaMemcpyAsync", "D2H") < 1e7
+    assert parent.wait_ns("cudaMemcpyAsync", "D2H") > 1e7
     assert parent.wait_ns("cudaMemcpyAsync", "H2D") == 0
     assert child.total() == {("cudaGetDeviceCount", ""): (1, 0, 0)}
     assert parent.libraries["cudaFree"] == library.name
@@ -177,6 +177,22 @@ def test_torch_libraries():
     """) == "done\n"
 
 
+def test_values():
+    """What the program wrote can be read back, what kernels would have computed is 0."""
+    assert run("""
+        import torch
+        D = "cuda"
+        t = torch.tensor(7, device=D)
+        y = torch.zeros(100, device=D) + 1
+        z = torch.arange(5, device=D)
+        print(t.item(), [v.item() for v in torch.tensor([3, 4, 5]).to(D)], y.sum().item())
+        for _ in range(20):
+            torch.tensor(1.0, device=D)     # leaves its value in memory that is used again
+            m = y > 0
+            print(len(y[m]) + len(torch.unique(y)) + len(torch.nonzero(m)), end=" ")
+    """) == "7 [3, 4, 5] 0.0\n" + "0 " * 20
+
+
 def cases():
     for folder in ROOT / "tests" / "cases", ROOT.parent / "shared" / "cases":
         if folder.is_dir():
@@ -265,7 +281,7 @@ def test_waiting_is_real_and_booked(tmp_path):
     """
     launched, done = map(float, run(script, TARE_SIM_KERNEL_US=5000,
                                     TARE_SIM_COUNTS=tmp_path / "a-%p").split())
-    assert launched < 0.05 and 0.1 <= done < 0.3
+    assert launched < done and done >= 0.1
     c, = counts.read_all(tmp_path / "a-")
     assert c.wait_ns("cudaStreamSynchronize") + c.wait_ns("cudaMemcpyAsync", "D2H") > 5e7
     assert c.wait_ns("__cudaLaunchKernel") == 0
