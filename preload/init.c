@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/process.h"
 #include "preload/join.h"
+#include "preload/process.h"
 
 struct process process;
 

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "preload/process.h"
 #include "preload/join.h"
+#include "preload/process.h"
 
 #define NOTES_MAX 64u
 

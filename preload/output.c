@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/process.h"
 #include "preload/join.h"
+#include "preload/process.h"
 #include "traces/version.h"
 
 #define ENDING     ".tare"

@@ -63,6 +63,8 @@ static struct tare_thread *thread_start(void)
 		return NULL;
 	thread->buffer = trace_buffer_acquire(&tare_process.file, inherited_depth);
 	if (!thread->buffer || pthread_setspecific(thread_key, thread) != 0) {
+		if (thread->buffer)
+			trace_buffer_release(thread->buffer);
 		munmap(thread, sizeof(*thread));
 		return NULL;
 	}
@@ -119,8 +121,14 @@ TARE_COLD struct tare_thread *tare_begin_slow(enum tare_source source)
 	if (delayed && source != TARE_SOURCE_ALLOCATION)
 		return NULL;
 	tare_tls.state = TARE_INSIDE;
-	if (!thread)
+	if (!thread) {
+		int cancelable;
+
+		/* Opening files is a cancellation point, which the hooked call may not be. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
 		thread = tare_tls.thread = thread_start();
+		pthread_setcancelstate(cancelable, NULL);
+	}
 	if (thread)
 		thread->rest = delayed ? TARE_NEW : TARE_ON;
 	else
