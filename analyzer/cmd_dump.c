@@ -10,6 +10,7 @@
 #include "analyzer/memory.h"
 #include "analyzer/message.h"
 #include "analyzer/options.h"
+#include "analyzer/run.h"
 
 int cmd_dump(int argc, char **argv);
 
@@ -104,21 +105,20 @@ int cmd_dump(int argc, char **argv)
 		       "the trace was opened.",
 	};
 	struct arguments arguments = { .dump.out = stdout };
+	struct run run = { 0 };
 	int status;
 
 	if (options_parse(&argp, 0, argc, argv, &arguments, &status) != 0)
 		return status;
-	if (!arguments.file_count)
-		return complain("which trace? 'tare dump FILE...'");
 	if (!arguments.dump.records && !arguments.dump.events)
 		arguments.dump.records = arguments.dump.events = true;
-	status = STATUS_FINE;
-	for (unsigned i = 0; i < arguments.file_count; i++) {
-		if (arguments.file_count > 1)
-			print_title(arguments.files[i], arguments.dump.json);
-		if (dump_file(arguments.files[i], &arguments.dump) != STATUS_FINE)
-			status = STATUS_WRONG;
+	status = run_find(&run, arguments.files, arguments.file_count, argv[0]);
+	for (uint32_t i = 0; i < run.path_count; i++) {
+		if (run.path_count > 1)
+			print_title(run.paths[i], arguments.dump.json);
+		status |= dump_file(run.paths[i], &arguments.dump);
 	}
+	run_free(&run);
 	free(arguments.files);
 	return status;
 }

@@ -282,6 +282,30 @@ const struct trace_summary *trace_get_summary(const struct trace_reader *reader)
 	return &reader->summary;
 }
 
+const char *trace_stop_text(const struct trace_header *header)
+{
+	switch (header->stopped) {
+	case TRACE_STOP_NONE: return NULL;
+	case TRACE_STOP_MAX_BYTES: return "TARE_MAX_BYTES was reached";
+	case TRACE_STOP_DURATION: return "TARE_DURATION was over";
+	case TRACE_STOP_WRITE: return "a write failed";
+	case TRACE_STOP_FILE_LIMIT: return "the limit of a file's size was reached";
+	case TRACE_STOP_FILE_GONE: return "the file was gone";
+	case TRACE_STOP_MAP: return "memory could not be mapped";
+	default: return "unknown reason";
+	}
+}
+
+const char *trace_end_text(const struct trace_header *header)
+{
+	switch (header->ended) {
+	case TRACE_END_NONE: return NULL;
+	case TRACE_END_EXIT: return "exit";
+	case TRACE_END_EXEC: return "exec";
+	default: return "unknown";
+	}
+}
+
 struct trace_str trace_get_descriptor(const struct trace_reader *reader)
 {
 	return (struct trace_str){ reader->descriptor, reader->descriptor_bytes };

@@ -36,6 +36,8 @@ struct trace_summary {
 	uint64_t frames;      /* whole ones, of all types */
 	uint64_t events;      /* in finished frames, by their headers; plus those of live blocks */
 	uint64_t live_events; /* of them, in live blocks */
+	uint64_t event_bytes; /* that events take: frames and the used part of live blocks */
+	uint64_t definition_bytes;
 	uint64_t skipped_bytes;    /* between frames: damage */
 	uint64_t damaged_frames;   /* bad checksum, or contents that do not decode */
 	uint64_t missing_blocks;   /* gaps in a thread's block numbers */
@@ -49,6 +51,10 @@ struct trace_summary {
 
 const struct trace_header *trace_get_header(const struct trace_reader *reader);
 const struct trace_summary *trace_get_summary(const struct trace_reader *reader);
+
+/* Why recording stopped before the process ended, and how that ended: NULL where they did not. */
+const char *trace_stop_text(const struct trace_header *header);
+const char *trace_end_text(const struct trace_header *header);
 
 /* Descriptor text of the file (what its writer knew), not terminated. */
 struct trace_str trace_get_descriptor(const struct trace_reader *reader);

@@ -237,8 +237,12 @@ static int frame_index(struct trace_reader *reader, uint64_t offset,
 			.owner = frame->thread,
 			.live = READER_NOT_LIVE,
 		};
-		if (frame->type == TRACE_FRAME_EVENTS)
+		if (frame->type == TRACE_FRAME_EVENTS) {
 			reader->summary.events += frame->events;
+			reader->summary.event_bytes += frame->bytes;
+		} else {
+			reader->summary.definition_bytes += frame->bytes;
+		}
 		return 0;
 	case TRACE_FRAME_LIVE: {
 		uint64_t start = (offset + sizeof(*frame) + TRACE_PAGE - 1) &
@@ -333,6 +337,7 @@ static int index_lives(struct trace_reader *reader)
 							.live = i };
 		}
 		if (live->defs_bytes) {
+			reader->summary.definition_bytes += live->defs_bytes;
 			block = blocks_add(&reader->defs);
 			if (!block)
 				return ENOMEM;
@@ -407,6 +412,8 @@ static int index_threads(struct trace_reader *reader)
 
 			found->events += events;
 			found->live_events += events;
+			found->event_bytes += reader->lives[block->live].times_bytes +
+					      reader->lives[block->live].ids_bytes;
 		}
 	}
 	found->threads = reader->thread_count;
