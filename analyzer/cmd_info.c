@@ -234,10 +234,11 @@ static json_t *info_json(const struct info *info)
 	json_object_set_new(json, "records", count_json(info->records));
 	json_object_set_new(json, "spans", count_json(info->spans));
 	json_object_set_new(json, "bytes", count_json(summary->file_bytes));
+	json_object_set_new(json, "event_bytes", count_json(summary->event_bytes));
+	json_object_set_new(json, "definition_bytes", count_json(summary->definition_bytes));
 	json_object_set_new(json, "bytes_per_span",
-			    info->spans ?
-				    json_real((double)summary->file_bytes / (double)info->spans) :
-				    json_null());
+			    info->spans ? json_real(round(bytes_per_span(info) * 100) / 100) :
+					  json_null());
 	json_object_set_new(json, "frames", count_json(summary->frames));
 	json_object_set_new(json, "lost", count_json(info->lost));
 	json_object_set(json, "losses", info->losses);
