@@ -246,37 +246,58 @@ def check_killed(trace, made, counts):
         assert 0 <= open_spans <= 2
 
 
-def kill_at_random_moments(moments, longest, tmp_path, count_events, program, cudart):
-    command = program("process_kill.c", *cudart())
-    threads = 3
+def kill_at_random_moment(command, folder, longest):
+    """Returns the trace and the calls that each thread had begun."""
+    folder.mkdir()
+    env = clean_environment({"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{folder}/x.tare"})
+    counts = folder / "counts"
+    process = subprocess.Popen([*command, counts, "3"], env=env)
+    deadline = time.monotonic() + 30
+    while not (counts.exists() and any(counts.read_bytes())) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(random.uniform(0, longest))
+    process.kill()
+    process.wait()
+    data = counts.read_bytes()
+    made = struct.unpack(f"<{len(data) // 8}Q", data)
+    return folder / "x.tare", made[:: len(made) // 3]
+
+
+def kill_c_at_random_moments(moments, longest, tmp_path, count_events, program, cudart):
+    command = [program("process_kill.c", *cudart())]
     for moment in range(moments):
-        folder = tmp_path / str(moment)
-        folder.mkdir()
-        env = clean_environment({"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{folder}/x.tare"})
-        process = subprocess.Popen([command, folder / "counts", str(threads)], env=env)
-        deadline = time.monotonic() + 30
-        while not (folder / "x.tare").exists() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        time.sleep(random.uniform(0.02, longest))
-        process.kill()
-        process.wait()
-        data = (folder / "counts").read_bytes()
-        made = [calls for calls in struct.unpack("<24Q", data)[::8] if calls]
-        counts = count_events(folder / "x.tare")
+        trace, made = kill_at_random_moment(command, tmp_path / str(moment), longest)
+        counts = count_events(trace)
         # The newest thread may have counted a call, but not yet have a place in the trace.
-        if len(made) > len(counts["threads"]):
-            assert made.pop() <= 100
-        check_killed(folder / "x.tare", made, counts)
-        shutil.rmtree(folder)
+        begun = [calls for calls in made if calls]
+        if len(begun) > len(counts["threads"]):
+            assert begun.pop() <= 100
+        check_killed(trace, begun, counts)
+        shutil.rmtree(trace.parent)
 
 
 def test_killed_at_random_moments(tmp_path, count_events, program, cudart):
-    kill_at_random_moments(50, 0.15, tmp_path, count_events, program, cudart)
+    kill_c_at_random_moments(50, 0.15, tmp_path, count_events, program, cudart)
 
 
 @pytest.mark.slow
 def test_killed_at_many_random_moments(tmp_path, count_events, program, cudart):
-    kill_at_random_moments(100, 1.0, tmp_path, count_events, program, cudart)
+    kill_c_at_random_moments(100, 1.0, tmp_path, count_events, program, cudart)
+
+
+def test_python_killed_at_random_moments(tmp_path, dump, count_events, python):
+    for moment in range(6):
+        command = [python, PROG / "process_kill.py"]
+        trace, made = kill_at_random_moment(command, tmp_path / str(moment), 0.03)
+        dumped, counts = dump(trace), count_events(trace)
+        blocks = blocks_of(trace)
+        assert len(blocks) == len(set(blocks))
+        assert counts["damaged"] == counts["missing"] == counts["lost"] == 0
+        leaf = {code["code"] for code in dumped.records("CODE") if code["name"] == "leaf"}
+        frames = [frame["thread"] for frame in dumped.events("FRAME") if frame["code"] in leaf]
+        # The main thread is the first; the others begin in turn.
+        for thread, calls in enumerate(made, 2):
+            assert calls - 100 <= frames.count(thread) <= calls
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGSEGV])
