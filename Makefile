@@ -172,6 +172,10 @@ lint:
 format:
 	$(Q)scripts/lint.sh --format $(FILES)
 
+## format-doc: the tables of traces/FORMAT.md, from schema.def and layout.h
+format-doc:
+	$(Q)scripts/format_doc.sh
+
 ## install: into PREFIX (default /usr/local): bin/tare, lib/tare/libtare.so
 install: all
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
@@ -191,5 +195,5 @@ help:
 list: help
 
 FORCE:
-.PHONY: all deps demo check check-slow check-gpu check-layers check-unit check-e2e bench fuzz lint \
+.PHONY: all deps format-doc demo check check-slow check-gpu check-layers check-unit check-e2e bench fuzz lint \
 	format install clean help list sim FORCE
