@@ -323,6 +323,44 @@ def test_frames_not_asked_for(run_bare_and_traced, any_python, program):
     assert not run.traces
 
 
+def test_greenlets(run_bare_and_traced, python, program, dump, line_of):
+    if subprocess.run([python, "-c", "import greenlet"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("greenlet is not installed")
+    path = program("frames_greenlets.py")
+    found = Frames(dump(run_bare_and_traced([python, path], returncode=0).trace))
+    counts = found.counts(path)
+    assert counts == {
+        "<module>": 1,
+        "main": 1,
+        "take_turns": 1,
+        "worker": 16,
+        "inner": 60 + 11,
+        "leaf": 3 * 60 + 2 * (60 + 5) + 11 * 2 + 2,
+    }
+    assert not any(found.open.values())
+    # What is called from a frame that was switched to has the right caller all the same.
+    callers = collections.Counter(
+        found.caller_line(call, line_of) for call in found.of_file(path) if call.name == "leaf"
+    )
+    assert callers == {
+        "worker:14": 71,
+        "inner:20": 71,
+        "inner:22": 60,
+        "take_turns:32": 65,
+        "take_turns:34": 65,
+        "main:45": 1,
+        "main:52": 1,
+    }
+
+
+@pytest.mark.slow
+def test_torch_compile(run_bare_and_traced, python, program, dump):
+    path = program("frames_compile.py")
+    counts = Frames(dump(run_bare_and_traced([python, path], returncode=0).trace)).counts(path)
+    assert counts["plain"] == 4 * 101 + 901
+    assert counts["torch_dynamo_resume_in_compiled_at_12"] == 4
+
+
 @pytest.mark.parametrize("layers", ["frames,ops,cuda", "ops,cuda"])
 def test_sites_of_native_calls(run_bare_and_traced, any_python, program, dump, line_of, layers):
     runtime = SIM / "lib" / "libcudart.so.13"
