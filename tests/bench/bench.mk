@@ -5,7 +5,7 @@ BENCH ?=
 $(BUILD)/bench/cuda_calls: tests/bench/cuda_calls.c | sim
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -O2 $< $(BUILD)/sim/libcudart.so.13 -Wl,-rpath,'$$ORIGIN/../sim' -o $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) -O2 $< $(BUILD)/sim/lib/libcudart.so.13 -Wl,-rpath,'$$ORIGIN/../sim/lib' -o $@
 
 ## bench: every budget with its figure, beside torch.profiler, VizTracer and cProfile
 bench: deps

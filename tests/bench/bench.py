@@ -37,7 +37,7 @@ def run(command, layers=None, output=None, sim=False, check=True):
     if layers:
         environment.update(LD_PRELOAD=str(LIBTARE), TARE_LAYERS=layers, TARE_OUTPUT=str(output))
     if sim and not has_gpu():
-        command = [sys.executable, str(SIM_RUN), "--", *command]
+        command = [SIM_RUN, "--", *command]
     return subprocess.run([str(part) for part in command], env=environment, check=check,
                           capture_output=True, text=True)
 
@@ -113,8 +113,8 @@ def bench_loop(rounds, folder):
 
 def bytes_a_span(info):
     """Bytes of the finished event frames for each of their spans."""
-    found = info[0] if isinstance(info, list) else info
-    return found["bytes_per_span"]
+    found = info["traces"][0]
+    return found["event_bytes"] / found["spans"]
 
 
 def paired(name, unit, budget, stretch, rounds, command, layers, folder, scale=1.0, sim=False):
