@@ -67,7 +67,7 @@ static int dump_file(const char *path, const struct dump_options *options)
 		return complain("%s", message);
 	int failed = dump_trace(reader, options);
 	if (trace_get_summary(reader)->truncated)
-		warn("%s: damaged or incomplete; 'tare info' says how", path);
+		warn("%s: cut off or damaged, read as far as it goes; 'tare info' says how", path);
 	trace_close(reader);
 	return failed ? complain("the output could not be written: %s", strerror(errno)) :
 			STATUS_FINE;

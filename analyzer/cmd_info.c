@@ -368,7 +368,8 @@ static void print_info(const struct info *info)
 	print_head(info);
 	print_size(info);
 	print_missing(info);
-	table_print_text(threads, "thread", stdout);
+	if (table_rows(threads))
+		table_print_text(threads, "thread", stdout);
 	table_free(threads);
 }
 

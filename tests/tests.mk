@@ -3,13 +3,14 @@
 #   tests/unit/test_*.c   one cmocka program each, linked with the traces library and with the
 #                         analyzer's objects but main's
 #   tests/gen/*.c         programs that make traces for tests and benchmarks, built as $(BUILD)/tests/NAME
-#   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput)
+#   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput); check-unit runs them over tests/golden
 #   tests/**/test_*.py    pytest; markers: slow (make check-slow), gpu (make check-gpu)
 
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 UNIT_LIB  := $(OBJ)/libanalyzer.a
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_TIME ?= 30
+REPLAY_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(wildcard tests/fuzz/*.c))
 
 # An archive, so that a unit test pulls in only what it calls.
 $(UNIT_LIB): $(filter-out %/main.o,$(ANALYZER_OBJ)) $(BUILD)/.links
@@ -27,16 +28,24 @@ $(BUILD)/tests/%: $(OBJ)/tests/gen/%.o $(TRACES)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(TRACES) -l:libzstd.a -lm -ldl -lpthread -o $@
 
+# A fuzz target without libFuzzer: runs over files.
+$(BUILD)/replay/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay/replay.o $(UNIT_LIB) $(TRACES)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $(filter %.o,$^) $(UNIT_LIB) $(TRACES) -ljansson -l:libzstd.a -lm -ldl \
+		-lpthread -o $@
+
 CFLAGS_tests := -fPIE -UNDEBUG
-.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/gen/*.c))
--include $(wildcard $(OBJ)/tests/*/*.d)
+.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/gen/*.c tests/fuzz/*.c tests/fuzz/replay/*.c))
+-include $(wildcard $(OBJ)/tests/*/*.d $(OBJ)/tests/fuzz/replay/*.d)
 
 unit: $(UNIT_BIN)
 tools: $(patsubst tests/gen/%.c,$(BUILD)/tests/%,$(wildcard tests/gen/*.c))
 
 ## check-unit: the C units alone
-check-unit: $(UNIT_BIN)
+check-unit: $(UNIT_BIN) $(REPLAY_BIN)
 	$(Q)for t in $(UNIT_BIN); do echo "  UNIT    $$t"; TARE_BUILD=$(BUILD) "$$t" || exit 1; done
+	$(Q)for t in $(REPLAY_BIN); do echo "  REPLAY  $$t"; "$$t" tests/golden || exit 1; done
 
 ## check-san: the C units under the address and undefined-behaviour sanitizers
 check-san:

@@ -2,8 +2,10 @@
  * tare_gen.c: writes a trace of an invented training program with the real writer, for tests and
  * benchmarks, and prints as JSON what it wrote.
  *
- *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--unfinished] [--plain]
+ *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--pass N]
+ *              [--lost N] [--unfinished] [--plain]
  *
+ * --pass: about so many events a pass (1500). --lost: says that so many were lost.
  * One pass of the program is a fixed list of steps for each thread (forward, backward, workers), made
  * from the seed; times vary around each step's own. All threads are played by one, in turns. Time is
  * invented too: the writer asks clock_gettime, which is ours. So the same arguments give the same events.
@@ -58,7 +60,7 @@ static const struct name ops[] = {
 	{ "_ZN2at4_ops10mul_Tensor4callERKNS_6TensorES4_", 0, NULL },
 	{ "_ZN2at4_ops4view4callERKNS_6TensorEN3c108ArrayRefINS5_6SymIntEEE", 0, NULL },
 	{ "_ZN2at4_ops13transpose_int4callERKNS_6TensorEll", 0, NULL },
-	{ "_ZN2at4_ops12empty_like4callERKNS_6TensorESt8optionalIN3c1010ScalarTypeEE", 0, NULL },
+	{ "_ZN2at4_ops10empty_like4callERKNS_6TensorESt8optionalIN3c1010ScalarTypeEE", 0, NULL },
 	{ "_ZN2at4_ops12_foreach_add5call_EN3c108ArrayRefINS_6TensorEEERKNS2_6ScalarE", 0, NULL },
 	{ "aten::item", 0, NULL },
 	{ "aten::_local_scalar_dense", 0, NULL },
@@ -96,6 +98,7 @@ static struct thread threads[THREADS_MAX];
 static unsigned thread_count = 1;
 static struct thread *running; /* whose time it is */
 static bool plain;
+static uint32_t pass_steps = 1500;
 static uint64_t random_state;
 
 /* What was written, by id. */
@@ -252,7 +255,7 @@ static void add_frame(struct thread *thread, uint32_t depth, uint64_t site)
 
 	STEP(thread, FRAME, 80 + random_below(300), random_below(CODES - 1) + 2, site,
 	     (12 + random_below(20)) << 1);
-	for (uint32_t i = 0; i < children && thread->step_count < 1500;
+	for (uint32_t i = 0; i < children && thread->step_count < pass_steps;
 	     i++, inner += 4 + random_below(9)) {
 		switch (random_below(10)) {
 		case 0 ... 4: add_frame(thread, depth + 1, inner); break;
@@ -265,7 +268,7 @@ static void add_frame(struct thread *thread, uint32_t depth, uint64_t site)
 
 static void make_forward(struct thread *thread)
 {
-	while (thread->step_count < 1500)
+	while (thread->step_count < pass_steps)
 		add_frame(thread, 1, 20 + thread->step_count / 10 % 50);
 	if (!plain && thread == threads)
 		add_rare(thread);
@@ -544,7 +547,7 @@ static void print_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
-			"[--unfinished] [--plain]\n");
+			"[--pass N] [--lost N] [--unfinished] [--plain]\n");
 	return 2;
 }
 
@@ -555,11 +558,13 @@ int main(int argc, char **argv)
 		{ "threads", required_argument, NULL, 't' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "max-bytes", required_argument, NULL, 'm' },
+		{ "pass", required_argument, NULL, 'l' },
+		{ "lost", required_argument, NULL, 'o' },
 		{ "unfinished", no_argument, NULL, 'u' },
 		{ "plain", no_argument, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
-	uint64_t spans = 0, max_bytes = UINT64_MAX, seed = 1;
+	uint64_t spans = 0, max_bytes = UINT64_MAX, seed = 1, lost = 0;
 	bool unfinished = false;
 	int option;
 
@@ -569,12 +574,15 @@ int main(int argc, char **argv)
 		case 't': thread_count = (unsigned)strtoul(optarg, NULL, 0); break;
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'm': max_bytes = strtoull(optarg, NULL, 0); break;
+		case 'l': pass_steps = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'o': lost = strtoull(optarg, NULL, 0); break;
 		case 'u': unfinished = true; break;
 		case 'p': plain = true; break;
 		default: return usage();
 		}
 	}
-	if (optind + 1 != argc || !spans || !thread_count || thread_count > THREADS_MAX)
+	if (optind + 1 != argc || !spans || !thread_count || thread_count > THREADS_MAX ||
+	    pass_steps > STEPS_MAX / 2)
 		return usage();
 	random_state = seed * 0x9e3779b97f4a7c15u | 1;
 	/* CLOCK_MONOTONIC, which is ours; the TSC would be the machine's. */
@@ -591,7 +599,7 @@ int main(int argc, char **argv)
 	struct trace_buffer *first = threads[0].buffer;
 	DEFINE(first, INFO, .key = text("python"), .value = text("3.9.18"));
 	DEFINE(first, INFO, .key = text("torch"), .value = text("2.14.1"));
-	DEFINE(first, INFO, .key = text("cuda"), .value = text("12.4"));
+	DEFINE(first, INFO, .key = text("cuda"), .value = text("libcudart.so.12"));
 	DEFINE(first, INFO, .key = text("host"), .value = text("invented"));
 	DEFINE(first, INFO, .key = text("command"), .value = text("python main.py"));
 	DEFINE(first, LAYER, .layer = text("frames"), .state = 1,
@@ -599,6 +607,11 @@ int main(int argc, char **argv)
 	DEFINE(first, LAYER, .layer = text("ops"), .state = 1, .detail = text("taps"));
 	DEFINE(first, LAYER, .layer = text("cuda"), .state = 1, .detail = text("libcudart.so.12"));
 	DEFINE(first, LAYER, .layer = text("gpu"), .state = 0, .detail = text("not asked for"));
+	if (lost) {
+		trace_file_lost(&file, lost);
+		DEFINE(first, LOST, .thread = 1, .events = lost,
+		       .reason = text("as was asked for"));
+	}
 	while (run_some(&spans, unfinished))
 		;
 	if (!unfinished) {
