@@ -7,6 +7,8 @@
 #define IDLE_CAP_NS         5000.
 #define LONG_LAUNCH_NS      20000.
 #define LONG_LAUNCH_MEDIANS 8
+/* What is slower than that is not slow for its bytes: small copies tell nothing of the bus. */
+#define COPY_RATE_LEAST 1. /* bytes a ns */
 
 /* Buckets of sizes and durations: 1/8 of a power of two wide. Never 0. */
 static uint32_t bucket(uint64_t value)
@@ -48,6 +50,7 @@ void calls_start(struct calls *calls, struct definitions *definitions, double un
 	calls->definitions = definitions;
 	calls->functions = memory_zero(definitions->function_count + 1, sizeof(*calls->functions));
 	calls->idle_cap = (uint64_t)(IDLE_CAP_NS / unit_ns);
+	calls->rate_least = COPY_RATE_LEAST * unit_ns;
 	calls->long_launch = (uint64_t)(LONG_LAUNCH_NS / unit_ns);
 	memory_grow(calls->classes, calls->class_count, calls->class_room);
 	calls->class_count = 1;
@@ -167,12 +170,14 @@ void calls_finish(struct calls *calls)
 double calls_idle(const struct calls *calls, uint32_t number)
 {
 	const struct call_class *class = &calls->classes[number];
-	double idle = (double)calls->functions[class->function].least;
+	double idle = (double)calls->functions[class->function].least, rate;
 
 	idle = fmin(idle, (double)calls->idle_cap);
 	if (class->variant && class->category != TRACE_CATEGORY_LAUNCH &&
-	    class->least_bytes != UINT64_MAX && calls->rates[class->rate].bytes_per_unit > 0)
-		idle += (double)class->least_bytes / calls->rates[class->rate].bytes_per_unit;
+	    class->least_bytes != UINT64_MAX) {
+		rate = fmax(calls->rates[class->rate].bytes_per_unit, calls->rate_least);
+		idle += (double)class->least_bytes / rate;
+	}
 	return fmin(idle, (double)class->least);
 }
 
@@ -196,8 +201,7 @@ enum ledger_line calls_line(const struct calls *calls, uint32_t class)
 	return category < category_count && class ? categories[category].line : LINE_other;
 }
 
-double calls_split(struct calls *calls, uint32_t class, uint64_t count, uint64_t sum,
-		   double *cost_p)
+double calls_split(struct calls *calls, uint32_t class, uint64_t count, int64_t sum, double *cost_p)
 {
 	double all = (double)sum, cost = all;
 

@@ -52,6 +52,7 @@ struct calls {
 	struct call_rate *rates;
 	uint32_t class_count, class_room, rate_count, rate_room;
 	uint64_t idle_cap, long_launch; /* 5 and 20 µs in clock units */
+	double rate_least;              /* bytes per clock unit */
 };
 
 void calls_start(struct calls *calls, struct definitions *definitions, double unit_ns);
@@ -85,5 +86,5 @@ bool calls_wait(struct calls *calls, uint32_t class);
 enum ledger_line calls_line(const struct calls *calls, uint32_t class);
 
 /* Splits `sum`, taken by `count` calls of the class, into what they cost (*cost_p) and waiting (returned). */
-double calls_split(struct calls *calls, uint32_t class, uint64_t count, uint64_t sum,
+double calls_split(struct calls *calls, uint32_t class, uint64_t count, int64_t sum,
 		   double *cost_p);

@@ -57,6 +57,24 @@ void account_free(struct account *account)
 	*account = (struct account){ 0 };
 }
 
+/*
+ * A long launch that was under way when an account began to follow its thread is taken out of one class
+ * whole, though it came in in part. What a line lacks then is taken from the longest.
+ */
+static void settle_debts(struct ledger *ledger)
+{
+	unsigned longest = 0;
+
+	for (unsigned line = 0; line < LINE_COUNT; line++)
+		if (ledger->lines[line] > ledger->lines[longest])
+			longest = line;
+	for (unsigned line = 0; line < LINE_COUNT; line++)
+		if (ledger->lines[line] < 0) {
+			ledger->lines[longest] += ledger->lines[line];
+			ledger->lines[line] = 0;
+		}
+}
+
 struct ledger ledger_of(const struct account *account, struct calls *calls)
 {
 	struct ledger ledger = { 0 };
@@ -80,6 +98,7 @@ struct ledger ledger_of(const struct account *account, struct calls *calls)
 			line = LINE_wait;
 		ledger.calls[line] += account->calls[i];
 	}
+	settle_debts(&ledger);
 	return ledger;
 }
 

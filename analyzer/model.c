@@ -20,10 +20,9 @@ static void free_thread(struct model_thread *thread)
 	free(thread);
 }
 
-void model_load(struct model *model, struct trace_reader *reader)
+void model_start(struct model *model, struct trace_reader *reader)
 {
 	const struct trace_header *header = trace_get_header(reader);
-	struct trace_batch batch;
 
 	model->unit_ns = trace_unit_ns(reader);
 	model->main_tid = header->pid;
@@ -34,9 +33,11 @@ void model_load(struct model *model, struct trace_reader *reader)
 	op_table_start(&model->op_table, &model->calls);
 	memory_grow(model->threads, model->definitions.thread_count, model->thread_room);
 	model->ranges = memory_zero(model->definitions.string_count, sizeof(*model->ranges));
+}
 
-	while (trace_next_batch(reader, &batch))
-		walk_batch(model, reader, &batch);
+void model_finish(struct model *model, struct trace_reader *reader)
+{
+	const struct trace_header *header = trace_get_header(reader);
 
 	/* Recording that was stopped ends with the last event; the process's end may be much later. */
 	model->end = model->last_event > model->open ? model->last_event : model->open;
@@ -48,6 +49,16 @@ void model_load(struct model *model, struct trace_reader *reader)
 				      TRACE_CATEGORY_LIBRARY;
 	walk_finish(model);
 	calls_finish(&model->calls);
+}
+
+void model_load(struct model *model, struct trace_reader *reader)
+{
+	struct trace_batch batch;
+
+	model_start(model, reader);
+	while (trace_next_batch(reader, &batch))
+		walk_batch(model, reader, &batch);
+	model_finish(model, reader);
 }
 
 void model_free(struct model *model)

@@ -24,6 +24,7 @@ struct span {
 	uint64_t child_end; /* frames: when the last child ended, or the enter */
 	uint64_t inner;     /* taken by the spans below */
 	uint64_t bytes;     /* calls: copied */
+	uint64_t slot_mark; /* calls: what the account had in `slot` before */
 	uint32_t node;      /* of the call tree */
 	uint32_t last_child;
 	uint32_t slot;                 /* of the accounts */
@@ -128,6 +129,11 @@ struct model {
 
 /* Reads all events. The reader stays the caller's. */
 void model_load(struct model *model, struct trace_reader *reader);
+
+/* The same in steps: definitions, then batches by walk_batch, then the sums. */
+void model_start(struct model *model, struct trace_reader *reader);
+void model_finish(struct model *model, struct trace_reader *reader);
+
 void model_free(struct model *model);
 
 static inline double model_ns(const struct model *model, double units)

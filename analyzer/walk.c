@@ -75,8 +75,12 @@ static void end_call(struct model *model, struct model_thread *thread, const str
 		class = calls_ended(&model->calls, class, duration, span->bytes);
 		account_size(&thread->account, LINE_COUNT + class + 1);
 		if (class != span->class) {
-			thread->account.units[span->slot] -= duration;
-			thread->account.units[LINE_COUNT + class] += duration;
+			/* What events around a gap say took a call may have been accounted for otherwise. */
+			uint64_t charged = thread->account.units[span->slot] - span->slot_mark;
+			uint64_t moved = duration < charged ? duration : charged;
+
+			thread->account.units[span->slot] -= moved;
+			thread->account.units[LINE_COUNT + class] += moved;
 		}
 		thread->account.calls[LINE_COUNT + class]++;
 	}
@@ -396,6 +400,7 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	flags |= context_call(model, thread, node, function, event->time);
 	struct span *span = push(model, thread, event->code, node, slot, flags, event->time);
 	span->class = class;
+	span->slot_mark = thread->account.units[slot];
 	span->bytes = copy ? event->fields[4] : 0;
 }
 
@@ -488,6 +493,11 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 
 /* ---------------------------------------------------------------- threads */
 
+static bool is_main(const struct model *model, uint32_t index)
+{
+	return model->definitions.threads[index].tid == model->main_tid;
+}
+
 static struct model_thread *start_thread(struct model *model, uint32_t index,
 					 const struct trace_batch *batch)
 {
@@ -514,7 +524,7 @@ static struct model_thread *start_thread(struct model *model, uint32_t index,
 		if (now > model->open)
 			model->process.units[LINE_other] += now - model->open;
 	}
-	if (!model->main || model->definitions.threads[index].tid == model->main_tid)
+	if (!model->main || (!is_main(model, model->main->index) && is_main(model, index)))
 		model->main = thread;
 	return thread;
 }

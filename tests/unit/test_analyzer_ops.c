@@ -1,0 +1,468 @@
+/* test_analyzer_ops.c: what invented operators cost, known to the unit. */
+#include "tests/unit/analyzer_util.h"
+
+#include <math.h>
+
+#include "analyzer/opview.h"
+
+static struct op_sums sums_of(struct synth *synth, const struct op_row *row)
+{
+	assert_non_null(row);
+	return op_row_sums(&synth->model.op_table, row);
+}
+
+/* A call from Python: `python` after the last thing, a section of `section`. Returns when it has ended. */
+static uint64_t add_section(struct synth *pointer, struct trace_buffer *main, uint64_t now,
+			    uint32_t op, uint32_t site, uint64_t python, uint64_t section)
+{
+	struct synth synth = *pointer;
+
+	now += python;
+	enter(main, now, SECTION, site);
+	mark(main, now + 10, OP, op, 0, 0);
+	leave(main, now + section);
+	return now + section;
+}
+
+static void test_section(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t now = 1000 + i * 10000;
+
+		/* The child before ends at the frame's entry, or 10000 - 4000 ago. */
+		enter(main, now, SECTION, 4);
+		mark(main, now + 100, OP, MUL, 0, 0);
+		mark(main, now + 200, OP, ADD, 0, 0); /* nested: belongs to MUL */
+		call(main, now + 1000, now + 1500 + i * 100, LAUNCH, LAUNCH, 0, 0);
+		call(main, now + 2000, now + 2001, TARE, 1);
+		leave(main, now + 4000);
+	}
+	leave(main, 40000);
+	synth_read(&synth);
+	const struct op_row *row = find_row(&synth, OP_KIND_OPERATOR, MUL, 4);
+	struct op_sums sums = sums_of(&synth, row);
+	assert_int_equal(row->calls, 3);
+	assert_int_equal(row->launches, 3);
+	assert_int_equal(row->timed, 2);
+	assert_int_equal(row->key.user_site, 4);
+	/* The first call apart. */
+	assert_units(sums.first[OP_python], 1000);
+	assert_units(sums.first[OP_launch], 500);
+	assert_units(sums.first[OP_framework], 3499);
+	assert_units(sums.first[OP_fixed], 4999);
+	assert_units(sums.later[OP_python], 2 * 6000);
+	assert_units(sums.later[OP_launch], 600 + 700);
+	assert_units(sums.later[OP_framework], 3399 + 3299);
+	assert_units(sums.later[OP_wait], 0);
+	assert_units(sums.later[OP_fixed], 12000 + 1300 + 6698);
+	assert_null(find_row(&synth, OP_KIND_OPERATOR, ADD, 4));
+	synth_close(&synth);
+}
+
+/* Python's time counts up to three times the site's p10: what is above is not on the way to the operator. */
+static void test_python_cap(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	uint64_t now = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (unsigned i = 0; i < 100; i++)
+		now = add_section(&synth, main, now, ADD, 2, 500, 1000);
+	now = add_section(&synth, main, now, ADD, 2, 9000000, 1000);
+	leave(main, now);
+	synth_read(&synth);
+	struct op_sums sums = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, ADD, 2));
+	assert_true(fabs(sums.python_cap - 1500) < 0.016 * 1500);
+	/* 99 of 500 and one of 1500; one of 500 was the first. Within the width of a bucket. */
+	assert_true(fabs(sums.later[OP_python] - (99 * 500 + 1500)) < 0.016 * 51000);
+	assert_units(sums.first[OP_python], 500);
+	synth_close(&synth);
+}
+
+/* python begins at the end of the previous child of the same frame: frames and tare's own work count. */
+static void test_python_begins(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	call(main, 500, 2000, FRAME, LIBRARY, 1, 0);
+	call(main, 2100, 2150, TARE, 1); /* no work of the program's */
+	add_section(&synth, main, 2150, ADD, 2, 50, 1000);
+	enter(main, 4000, FRAME, LIBRARY, 3, 0);
+	add_section(&synth, main, 4000, MUL, 9, 300, 1000);
+	leave(main, 6000);
+	leave(main, 7000);
+	synth_read(&synth);
+	const struct op_row *add = find_row(&synth, OP_KIND_OPERATOR, ADD, 2),
+			    *mul = find_row(&synth, OP_KIND_OPERATOR, MUL, 9);
+	assert_units(sums_of(&synth, add).first[OP_python], 100 + 50);
+	assert_units(sums_of(&synth, mul).first[OP_python], 300);
+	/* The site of one in a library is there; its user site is where the library was called. */
+	assert_int_equal(mul->key.user_site, 3);
+	assert_int_not_equal(mul->key.code, mul->key.user_code);
+	assert_int_equal(add->key.code, mul->key.user_code);
+	synth_close(&synth);
+}
+
+/* A section with several top operators is cut where the next begins; python belongs to the first. */
+static void test_several(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 700, SECTION, 5);
+	mark(main, 1000, OP, ADD, 0, 0);
+	call(main, 1100, 1300, LAUNCH, LAUNCH, 0, 0);
+	mark(main, 2000, OP, MUL, 1, 0);
+	call(main, 2100, 2200, LAUNCH, LAUNCH, 0, 0);
+	call(main, 2300, 2400, LAUNCH, LAUNCH, 0, 0);
+	leave(main, 3000);
+	leave(main, 4000);
+	synth_read(&synth);
+	const struct op_row *add = find_row(&synth, OP_KIND_OPERATOR, ADD, 5),
+			    *mul = find_row(&synth, OP_KIND_OPERATOR, MUL, 5);
+	assert_units(sums_of(&synth, add).first[OP_python], 700);
+	assert_units(sums_of(&synth, add).first[OP_framework], 1300 - 200);
+	assert_units(sums_of(&synth, add).first[OP_launch], 200);
+	assert_units(sums_of(&synth, mul).first[OP_python], 0);
+	assert_units(sums_of(&synth, mul).first[OP_framework], 1000 - 200);
+	assert_int_equal(mul->launches, 2);
+	synth_close(&synth);
+}
+
+/* Outside of sections an operator lasts to the end of what was last seen in it, a lower bound. */
+static void test_outside(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	mark(main, 400, OP, ADD, 0, 3);
+	mark(main, 500, OP, MUL, 0, 0); /* nested */
+	call(main, 600, 700, LAUNCH, LAUNCH, 0, 0);
+	mark(main, 1000, OP, ADD, 2, 4);
+	leave(main, 2000);
+	synth_read(&synth);
+	const struct op_row *first = find_row(&synth, OP_KIND_OPERATOR, ADD, 3),
+			    *second = find_row(&synth, OP_KIND_OPERATOR, ADD, 4);
+	assert_units(sums_of(&synth, first).first[OP_python], 400);
+	assert_units(sums_of(&synth, first).first[OP_framework], 200);
+	assert_units(sums_of(&synth, first).first[OP_launch], 100);
+	assert_units(sums_of(&synth, second).first[OP_python], 300);
+	assert_units(sums_of(&synth, second).first[OP_framework], 0);
+	assert_int_equal(synth.model.op_table.count, 3);
+	synth_close(&synth);
+}
+
+/* Operators by RecordFunction have both ends. */
+static void test_record_function(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 400, OP_SPAN, ADD, 3);
+	call(main, 500, 900, OP_SPAN, MUL, 0);
+	leave(main, 1000);
+	enter(main, 2000, SECTION, 4);
+	call(main, 2100, 2900, OP_SPAN, COPY_, 0);
+	leave(main, 3000);
+	leave(main, 4000);
+	synth_read(&synth);
+	struct op_sums outside = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, ADD, 3)),
+		       inside = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, COPY_, 4));
+	assert_units(outside.first[OP_python], 400);
+	assert_units(outside.first[OP_framework], 600);
+	assert_units(inside.first[OP_python], 1000);
+	assert_units(inside.first[OP_framework], 1000);
+	assert_int_equal(synth.model.op_table.count, 3);
+	synth_close(&synth);
+}
+
+/* Without an operator: a row named after the first call, or after nothing. */
+static void test_no_operator(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 1000, SECTION, 2);
+	call(main, 1200, 1700, SYNC, SYNC, 0, 0);
+	leave(main, 2000);
+	call(main, 2100, 2200, SECTION, 3);
+	call(main, 3000, 3500, LAUNCH, LAUNCH, 9, 0);
+	leave(main, 4000);
+	synth_read(&synth);
+	struct op_sums sync = sums_of(&synth, find_row(&synth, OP_KIND_CALL, SYNC, 2)),
+		       nothing = sums_of(&synth, find_row(&synth, OP_KIND_SECTION, 0, 3)),
+		       launch = sums_of(&synth, find_row(&synth, OP_KIND_CALL, LAUNCH, 9));
+	/* What a synchronise costs with nothing to wait for is the framework's. */
+	assert_units(sync.first[OP_framework], 500 + 500);
+	assert_units(sync.first[OP_wait], 0);
+	assert_units(nothing.first[OP_framework], 100);
+	assert_units(nothing.first[OP_python], 100);
+	assert_units(launch.first[OP_python], 800);
+	assert_units(launch.first[OP_launch], 500);
+	assert_units(launch.first[OP_framework], 0);
+	synth_close(&synth);
+}
+
+/* Python that an operator calls is not its framework; operators below it are its own. */
+static void test_callback(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 1000, SECTION, 2);
+	mark(main, 1000, OP, MUL, 0, 0);
+	enter(main, 2000, CALLBACK, 0);
+	call(main, 2050, 2100, GIL, 0);
+	enter(main, 2500, FRAME, LIBRARY, 0, 0);
+	add_section(&synth, main, 2500, ADD, 8, 100, 300);
+	leave(main, 4000);
+	leave(main, 5000);
+	leave(main, 6000);
+	leave(main, 7000);
+	synth_read(&synth);
+	struct op_sums sums = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, MUL, 2));
+	/* 5000 in the section, less 50 for the GIL, less 1500 in the frame, of which the operator in it took 300. */
+	assert_units(sums.first[OP_framework], 5000 - 50 - 1500 + 300);
+	assert_units(sums.first[OP_gil], 50);
+	assert_int_equal(synth.model.op_table.count, 2);
+	synth_close(&synth);
+}
+
+/* Backward nodes belong to the forward operator that made them. */
+static void test_backward(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth), *worker;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t now = i * 1000;
+
+		enter(main, now + 100, SECTION, 2 + i);
+		mark(main, now + 110, OP, MUL, 0, 0);
+		mark(main, now + 200, MADE, 1, 1000 + i);
+		leave(main, now + 210);
+	}
+	synth_torch_thread(main, 7);
+	enter(main, 100000, SECTION, 500);
+	worker = synth_thread(&synth, 0);
+	enter(worker, 100100, SECTION, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		enter(worker, 100500 + i * 1000, NODE, NODE_MUL, 7, 1000 + 99 - i + 1);
+		mark(worker, 100600 + i * 1000, OP, MUL, 0, 0);
+		call(worker, 100700 + i * 1000, 100800 + i * 1000, LAUNCH, LAUNCH, 0, 0);
+		leave(worker, 100900 + i * 1000);
+	}
+	/* Made by nobody that is known. */
+	call(worker, 300000, 300100, NODE, NODE_MUL, 7, 5);
+	call(worker, 300200, 300300, NODE, NODE_ACCUMULATE, 0, 0);
+	leave(main, 400000);
+	leave(main, 500000);
+	synth_read(&synth);
+	for (uint32_t i = 0; i < 100; i++) {
+		const struct op_row *row = find_row(&synth, OP_KIND_NODE, NODE_MUL, 2 + i);
+		struct op_sums sums = sums_of(&synth, row);
+
+		assert_int_equal(row->calls, 1);
+		assert_int_equal(row->launches, 1);
+		assert_int_equal(row->key.user_site, 2 + i);
+		assert_false(row->first_python_known);
+		assert_units(sums.first[OP_framework], 300);
+		assert_units(sums.first[OP_launch], 100);
+	}
+	assert_int_equal(find_row(&synth, OP_KIND_NODE, NODE_MUL, 0)->calls, 1);
+	assert_int_equal(find_row(&synth, OP_KIND_NODE, NODE_ACCUMULATE, 0)->calls, 1);
+	/* The section that waited took the time until the first node, no more. */
+	assert_units(sums_of(&synth, find_row(&synth, OP_KIND_SECTION, 0, 500)).first[OP_framework],
+		     0);
+	synth_close(&synth);
+}
+
+/* On the CPU nodes run in the thread that called backward(). A custom node's Python has rows of its own. */
+static void test_backward_here(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	synth_torch_thread(main, 1);
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 100, SECTION, 2);
+	enter(main, 1000, NODE, NODE_MUL, 1, 1);
+	mark(main, 1100, OP, MUL, 0, 0);
+	leave(main, 2000);
+	enter(main, 3000, NODE, NODE_ACCUMULATE, 0, 0);
+	enter(main, 3100, CALLBACK, 0);
+	enter(main, 3200, FRAME, USER, 0, 0);
+	add_section(&synth, main, 3200, ADD, 9, 50, 400);
+	leave(main, 4000);
+	leave(main, 4100);
+	leave(main, 5000);
+	leave(main, 6000);
+	leave(main, 7000);
+	synth_read(&synth);
+	assert_units(sums_of(&synth, find_row(&synth, OP_KIND_SECTION, 0, 2)).first[OP_framework],
+		     900 + 1000 + 1000);
+	assert_units(
+		sums_of(&synth, find_row(&synth, OP_KIND_NODE, NODE_MUL, 0)).first[OP_framework],
+		1000);
+	assert_units(sums_of(&synth, find_row(&synth, OP_KIND_NODE, NODE_ACCUMULATE, 0))
+			     .first[OP_framework],
+		     100 + 100 + 100 + 900);
+	struct op_sums add = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, ADD, 9));
+	assert_units(add.first[OP_framework], 400);
+	assert_units(add.first[OP_python], 50);
+	synth_close(&synth);
+}
+
+/* Frames that are not seen: AT says what code the sites are in. */
+static void test_at(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	mark(main, 0, AT, USER);
+	add_section(&synth, main, 0, ADD, 6, 100, 100);
+	enter(main, 1000, FRAME, LIBRARY, 7, 0);
+	mark(main, 1000, AT, USER);
+	add_section(&synth, main, 1000, MUL, 8, 100, 100);
+	leave(main, 2000);
+	add_section(&synth, main, 2000, COPY_, 9, 100, 100);
+	synth_read(&synth);
+	const struct op_row *add = find_row(&synth, OP_KIND_OPERATOR, ADD, 6);
+	assert_string_equal(synth.model.definitions.codes[add->key.code].file, "/home/u/train.py");
+	/* No frame is known, so neither is Python's time. */
+	assert_false(add->first_python_known);
+	const struct op_row *mul = find_row(&synth, OP_KIND_OPERATOR, MUL, 8);
+	assert_int_equal(mul->key.code, add->key.code);
+	assert_int_equal(find_row(&synth, OP_KIND_OPERATOR, COPY_, 9)->key.code, add->key.code);
+	synth_close(&synth);
+}
+
+/* Grouping: percentiles of one row, sums of several. */
+static void test_view(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	struct op_view view;
+	uint64_t now = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (unsigned i = 0; i < 101; i++) {
+		now = add_section(&synth, main, now, ADD, 2, 500, 1000 + i * 10);
+		now = add_section(&synth, main, now, ADD, 3, 500, 5000);
+	}
+	now = add_section(&synth, main, now, MUL, 4, 500, 1000);
+	leave(main, now);
+	synth_read(&synth);
+	op_view_make(&view, &synth.model, GROUP_OP, false);
+	assert_int_equal(view.count - 1, 2);
+	assert_string_equal(view.rows[1].op, "aten::add.Tensor");
+	assert_int_equal(view.rows[1].calls, 202);
+	assert_int_equal(view.rows[1].samples, 200);
+	assert_units(view.rows[1].total, 202 * 500 + 101 * 1000 + 5050 * 10 + 101 * 5000);
+	assert_string_equal(view.rows[2].op, "aten::mul.Tensor");
+	/* Called once: that call speaks for it. */
+	assert_int_equal(view.rows[2].samples, 1);
+	assert_units(histogram_percentile(&view.rows[2].parts[OP_fixed], 0.5), 1500);
+	op_view_free(&view);
+
+	op_view_make(&view, &synth.model, GROUP_OP | GROUP_SITE, false);
+	assert_int_equal(view.count - 1, 3);
+	assert_int_equal(view.rows[1].key.site, 3);
+	assert_units(histogram_percentile(&view.rows[1].parts[OP_framework], 0.5), 5000);
+	assert_units(histogram_percentile(&view.rows[1].parts[OP_python], 0.1), 500);
+	double median = histogram_percentile(&view.rows[2].parts[OP_framework], 0.5);
+	assert_true(fabs(median - 1505) < 0.02 * 1505);
+	double low = histogram_percentile(&view.rows[2].parts[OP_framework], 0.1);
+	assert_true(fabs(low - 1105) < 0.02 * 1105);
+	assert_true(op_view_sort(&view, "name"));
+	assert_false(op_view_sort(&view, "nonsense"));
+	op_view_free(&view);
+	synth_close(&synth);
+}
+
+/* Operators inside others: how often, and in which. */
+static void test_nested(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	struct op_view view;
+	unsigned found = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t now = 1000 + i * 1000;
+
+		enter(main, now, SECTION, 2);
+		mark(main, now + 10, OP, MUL, 0, 0);
+		mark(main, now + 20, OP, ADD, 0, 0);
+		mark(main, now + 30, OP, ADD, 1, 0);
+		mark(main, now + 40, OP, COPY_, 0, 0);
+		leave(main, now + 100);
+	}
+	leave(main, 9000);
+	synth_read(&synth);
+	op_view_make(&view, &synth.model, GROUP_OP, true);
+	for (uint32_t i = 1; i < view.count; i++) {
+		if (!view.rows[i].parent)
+			continue;
+		found++;
+		if (!strcmp(view.rows[i].op, "aten::add.Tensor")) {
+			assert_string_equal(view.rows[i].parent, "aten::mul.Tensor");
+			assert_int_equal(view.rows[i].calls, 8);
+		} else {
+			assert_string_equal(view.rows[i].op, "aten::copy_");
+			assert_string_equal(view.rows[i].parent, "aten::add.Tensor");
+			assert_int_equal(view.rows[i].calls, 4);
+		}
+	}
+	assert_int_equal(found, 2);
+	op_view_free(&view);
+	synth_close(&synth);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_section),
+		cmocka_unit_test(test_python_cap),
+		cmocka_unit_test(test_python_begins),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_record_function),
+		cmocka_unit_test(test_no_operator),
+		cmocka_unit_test(test_callback),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_backward_here),
+		cmocka_unit_test(test_at),
+		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_nested),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
