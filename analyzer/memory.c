@@ -48,7 +48,7 @@ void *memory_grow_(void *array, uint32_t *capacity, size_t wanted, size_t size)
 void *arena_get(struct arena *arena, size_t bytes)
 {
 	bytes = (bytes + 7) & ~(size_t)7;
-	if (arena->room - arena->used < bytes) {
+	if (!arena->chunks || arena->room - arena->used < bytes) {
 		size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 		struct arena_chunk *chunk = memory_zero(1, sizeof(*chunk) + room);
 
