@@ -181,8 +181,7 @@ void headline_print(const struct run *run)
 		       text_ns(wall, process->recorded_ns));
 		if (!isnan(process->lifetime_ns))
 			printf(" of %s", text_ns(lifetime, process->lifetime_ns));
-		printf(": %s%s\n", stop_reason(&process->header),
-		       output_style(STYLE_PLAIN));
+		printf(": %s%s\n", stop_reason(&process->header), output_style(STYLE_PLAIN));
 	}
 	free(left);
 	free(right);
@@ -276,7 +275,7 @@ enum {
 static const struct column columns[] = {
 	[COLUMN_PROGRAM] = { "program", "", COLUMN_TEXT, 0, false },
 	[COLUMN_FILE] = { "file", "file", COLUMN_PATH, 8, false },
-	[COLUMN_PID] = { "pid", "pid", COLUMN_COUNT, 0, false },
+	[COLUMN_PID] = { "pid", "pid", COLUMN_ID, 0, false },
 	[COLUMN_RANK] = { "rank", "rank", COLUMN_TEXT, 0, false },
 	[COLUMN_WALL] = { "wall_ns", "wall", COLUMN_TIME, 0, false },
 	[COLUMN_THREADS] = { "threads", "threads", COLUMN_COUNT, 6, false },

@@ -13,11 +13,11 @@
 	COLUMN(PARENT, "parent", "inside", COLUMN_TEXT, 0)                                         \
 	COLUMN(SITE, NULL, "site", COLUMN_PATH, 0)                                                 \
 	COLUMN(SITE_FILE, "site.file", NULL, COLUMN_TEXT, 0)                                       \
-	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_COUNT, 0)                                      \
+	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_ID, 0)                                         \
 	COLUMN(SITE_FUNCTION, "site.function", "in", COLUMN_TEXT, 11)                              \
 	COLUMN(USER, NULL, "your line", COLUMN_PATH, 0)                                            \
 	COLUMN(USER_FILE, "user_site.file", NULL, COLUMN_TEXT, 0)                                  \
-	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_COUNT, 0)                                 \
+	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_ID, 0)                                    \
 	COLUMN(USER_FUNCTION, "user_site.function", NULL, COLUMN_TEXT, 0)                          \
 	COLUMN(MODULE, "module", NULL, COLUMN_TEXT, 0)                                             \
 	COLUMN(MODULE_TEXT, NULL, "module", COLUMN_PATH, 0)                                        \

@@ -28,7 +28,7 @@ enum {
 
 static const struct column columns[] = {
 	[COLUMN_THREAD] = { NULL, "", COLUMN_TEXT, 0, false },
-	[COLUMN_NUMBER] = { "thread", NULL, COLUMN_COUNT, 0, false },
+	[COLUMN_NUMBER] = { "thread", NULL, COLUMN_ID, 0, false },
 	[COLUMN_NAME] = { "name", NULL, COLUMN_TEXT, 0, false },
 	[COLUMN_OPEN] = { "open", "spans", COLUMN_COUNT, 3, false },
 	[COLUMN_KIND] = { "kind", NULL, COLUMN_TEXT, 0, false },
@@ -36,11 +36,11 @@ static const struct column columns[] = {
 	[COLUMN_FOR] = { "for_ns", "for", COLUMN_TIME, 0, false },
 	[COLUMN_PLACE] = { NULL, "site", COLUMN_PATH, 0, false },
 	[COLUMN_SITE_FILE] = { "site.file", NULL, COLUMN_TEXT, 0, false },
-	[COLUMN_SITE_LINE] = { "site.line", NULL, COLUMN_COUNT, 0, false },
+	[COLUMN_SITE_LINE] = { "site.line", NULL, COLUMN_ID, 0, false },
 	[COLUMN_SITE_FUNCTION] = { "site.function", NULL, COLUMN_TEXT, 0, false },
 	[COLUMN_USER] = { NULL, "your line", COLUMN_PATH, 2, false },
 	[COLUMN_USER_FILE] = { "user_site.file", NULL, COLUMN_TEXT, 0, false },
-	[COLUMN_USER_LINE] = { "user_site.line", NULL, COLUMN_COUNT, 0, false },
+	[COLUMN_USER_LINE] = { "user_site.line", NULL, COLUMN_ID, 0, false },
 	[COLUMN_USER_FUNCTION] = { "user_site.function", NULL, COLUMN_TEXT, 0, false },
 };
 

@@ -14,6 +14,7 @@ enum column_format {
 	COLUMN_TEXT,     /* shortened at its end where there is no room */
 	COLUMN_PATH,     /* at its start */
 	COLUMN_BAR_TEXT, /* not shortened */
+	COLUMN_ID,       /* a whole number, as it is */
 	COLUMN_COUNT,
 	COLUMN_TIME,    /* ns in, with its unit in text */
 	COLUMN_US,      /* ns in, µs in text: the table's title names the unit */

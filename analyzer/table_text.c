@@ -64,6 +64,7 @@ static char *cell_text(const struct column *column, const struct cell *cell)
 	case COLUMN_TEXT:
 	case COLUMN_BAR_TEXT:
 	case COLUMN_PATH: return text_escape(cell->text);
+	case COLUMN_ID: snprintf(number, sizeof(number), "%.0f", cell->number); break;
 	case COLUMN_COUNT: text_count(number, cell->number); break;
 	case COLUMN_TIME: text_ns(number, cell->number); break;
 	case COLUMN_US: text_us(number, cell->number); break;
