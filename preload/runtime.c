@@ -16,6 +16,8 @@ __thread struct tare_tls tare_tls;
 struct tare_process tare_process;
 uint32_t tare_generation = 1;
 uint64_t (*tare_python_site)(struct tare_thread *thread, void *python_thread, bool gil_held);
+bool (*tare_op_runs)(struct tare_thread *thread, const struct tare_open_op *op,
+		     const void *frame_address);
 
 /* Spans that were open in the thread that forked: the child's first event is inside of them. */
 static __thread uint32_t inherited_depth __attribute__((tls_model("initial-exec")));
@@ -148,21 +150,28 @@ TARE_COLD struct tare_thread *tare_begin_leave_slow(void)
 
 /*
  * The outermost that is over decides: all within it are too, even where the stack still holds what
- * they left there.
+ * they left there. Else the innermost that runs: all around it do too.
  */
 uint32_t tare_ops_over(struct tare_thread *thread, const void *frame_address)
 {
+	uint32_t over = 0;
+
 	for (uint32_t i = thread->op_base; i < thread->op_count; i++) {
 		const struct tare_open_op *op = &thread->ops[i];
-		uint32_t over = thread->op_count - i;
 
 		/* The word lies above the operator's frame: it is looked at only where that is in use. */
 		if ((uintptr_t)frame_address >= op->frame || (op->word && *op->word != op->value)) {
+			over = thread->op_count - i;
 			thread->op_count = i;
-			return over;
+			break;
 		}
 	}
-	return 0;
+	while (tare_op_runs && thread->op_count > thread->op_base &&
+	       !tare_op_runs(thread, &thread->ops[thread->op_count - 1], frame_address)) {
+		thread->op_count--;
+		over++;
+	}
+	return over;
 }
 
 uint32_t tare_next_id(uint32_t *counter)

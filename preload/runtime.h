@@ -175,6 +175,13 @@ static inline __attribute__((always_inline)) void tare_end(struct tare_thread *t
 }
 
 /*
+ * Whether the innermost open operator still runs, where the stack's words do not tell. Set by torchhooks/
+ * when it is installed.
+ */
+extern bool (*tare_op_runs)(struct tare_thread *thread, const struct tare_open_op *op,
+			    const void *frame_address) __attribute__((visibility("hidden")));
+
+/*
  * Slow path of tare_close_ops: how many of the innermost open operators are over. Takes them off
  * thread->ops.
  */

@@ -86,10 +86,10 @@ void tap_operator(const struct tap_frame *frame)
 		found = operator_learn(thread, frame, found);
 	if (tare_unlikely(!torch.tap_fired))
 		tap_first();
+	/* As if the dispatching function had asked: what runs around it lies above its frame, all of it. */
 	words = DETAIL_WORDS(found.detail);
-	/* What encloses this operator lies above its dispatching function's frame, all of it. */
 	if (thread->op_count > thread->op_base)
-		over = tare_ops_over(thread, (const uintptr_t *)frame_address + words);
+		over = tare_ops_over(thread, (const uintptr_t *)frame_address + words - !!words);
 	if (!thread->section_open) {
 		sequence_note(thread);
 		site = tare_site(thread);

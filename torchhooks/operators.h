@@ -48,3 +48,6 @@ uint32_t operator_named(struct tare_thread *thread, const char *name, const char
  * `return_address`; 0 where it cannot be found. stack_word.c
  */
 uint32_t stack_word_distance(const void *frame_address, uint64_t return_address);
+
+/* Whether that word is a return address of a function that runs now. stack_word.c */
+bool stack_word_in_use(const uintptr_t *word);

@@ -9,7 +9,7 @@
 #include "torchhooks/got.h"
 #include "torchhooks/torch.h"
 
-#include <string.h>
+#include <dlfcn.h>
 
 /*
  * gil_scoped_acquire is built and destroyed by one function, so its two calls come from nearly the
@@ -25,6 +25,7 @@ static void (*real_release)(void *python_thread);
 static int (*real_ensure)(void);
 static void (*real_ensure_end)(int state);
 static void (*real_delete)(void);
+static int (*check)(void); /* PyGILState_Check: this thread has the GIL */
 
 static void section_update(struct tare_thread *thread)
 {
@@ -125,35 +126,39 @@ static void section_enter(struct tare_thread *thread, const void *frame_address)
 		torch_suspect_tap();
 }
 
-/* What is recorded when the GIL has come back to native code that calls Python. */
-static void callback_enter(uint64_t before, void *python_thread, const void *frame_address)
+/* Native code is about to take the GIL. Returns the time, or 0 where nothing is recorded. */
+static uint64_t callback_enter(void *python_thread, const void *frame_address)
 {
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
-	uint64_t after, sequence;
 	uint32_t index;
+	uint64_t now;
 
 	if (!thread)
-		return;
-	after = tare_now();
+		return 0;
 	prune(thread);
 	index = ended(thread, (uintptr_t)frame_address, true);
 	if (tare_unlikely(index < thread->gil_count)) /* its end was not seen */
-		leave(thread, index, before);
+		leave(thread, index, tare_now());
 	if (python_thread)
 		thread->python_thread = python_thread;
-	if (thread->op_count > thread->op_base) {
-		uint32_t over = tare_ops_over(thread, frame_address);
-
-		if (over)
-			trace_put(thread->buffer, before, OP_OVER, over);
-	}
-	sequence = sequence_changed(thread);
-	if (tare_unlikely(sequence))
-		sequence_tell(thread, sequence, before);
+	tare_close_ops(thread, frame_address);
+	sequence_note(thread);
+	now = tare_now();
 	if (push(thread, (uintptr_t)frame_address, true))
-		trace_enter(thread->buffer, before, CALLBACK, 0);
-	waited(thread, before, after);
+		trace_enter(thread->buffer, now, CALLBACK, 0);
 	tare_end(thread);
+	return now;
+}
+
+/* It has the GIL. */
+static void callback_has_gil(uint64_t before)
+{
+	struct tare_thread *thread = before ? tare_begin_leave() : NULL;
+
+	if (thread) {
+		waited(thread, before, tare_now());
+		tare_end(thread);
+	}
 }
 
 static void *hook_save(void)
@@ -227,20 +232,19 @@ static void hook_restore(void *python_thread)
 
 static void hook_acquire(void *python_thread)
 {
-	uint64_t before = tare_tls.state == TARE_ON ? tare_now() : 0;
+	uint64_t before = callback_enter(python_thread, __builtin_frame_address(0));
 
 	real_acquire(python_thread);
-	if (before)
-		callback_enter(before, python_thread, __builtin_frame_address(0));
+	callback_has_gil(before);
 }
 
 static int hook_ensure(void)
 {
-	uint64_t before = tare_tls.state == TARE_ON ? tare_now() : 0;
+	bool takes_it = check && !check();
+	uint64_t before = takes_it ? callback_enter(NULL, __builtin_frame_address(0)) : 0;
 	int state = real_ensure();
 
-	if (before && state == 1) /* PyGILState_UNLOCKED: this call took it */
-		callback_enter(before, NULL, __builtin_frame_address(0));
+	callback_has_gil(before);
 	return state;
 }
 
@@ -266,7 +270,7 @@ static void hook_release(void *python_thread)
 
 static void hook_ensure_end(int state)
 {
-	if (state == 1)
+	if (state == 1) /* PyGILState_UNLOCKED: the call that gave it took the GIL */
 		release();
 	real_ensure_end(state);
 }
@@ -299,6 +303,7 @@ static struct got_hook gil_hooks[] = {
 
 bool sections_patch(void)
 {
+	check = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Check");
 	got_patch("libtorch_python.so", gil_hooks, sizeof(gil_hooks) / sizeof(gil_hooks[0]));
 	return gil_hooks[0].patched && gil_hooks[1].patched;
 }

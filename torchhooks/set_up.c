@@ -94,6 +94,9 @@ static void set_up_ops(void)
 	missing = "not available on this processor";
 #endif
 	if (!missing) {
+		torch.unwinds = stack_words_set_up();
+		if (torch.unwinds)
+			tare_op_runs = operator_runs;
 		torch.ops_by_tap = true;
 		tare_note_layer("ops.tap", 0, "no operator was dispatched");
 		return;

@@ -37,6 +37,7 @@ struct torch {
 	bool ops_by_record_function;
 	bool tap_fired;            /* an operator has come through the tap */
 	bool node_fired;           /* a node has come through its hook */
+	bool unwinds;              /* there is an unwinder to ask */
 	uint64_t short_wait_units; /* waits for the GIL that were shorter are not worth a span */
 };
 
@@ -47,6 +48,13 @@ void *torch_find(const char *symbol);
 
 /* A function of libgcc's unwinder, which is not linked: unwinder.c says why. */
 void *unwinder_find(const char *name);
+
+/* Finds the unwinder. stack_word.c */
+bool stack_words_set_up(void);
+
+/* For tare_op_runs. operator_open.c */
+bool operator_runs(struct tare_thread *thread, const struct tare_open_op *op,
+		   const void *frame_address);
 
 /* Patches libtorch_python's calls of the interpreter. sections.c */
 bool sections_patch(void);
