@@ -33,7 +33,7 @@ def generate(path, *args):
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-@pytest.mark.parametrize("name", ["finished", "unfinished"])
+@pytest.mark.parametrize("name", ["finished", "unfinished", "small", "small-live"])
 def test_reads_as_ever(name):
     text = (GOLDEN / "v1" / f"{name}.jsonl").read_text()
     expected = [json.loads(line) for line in text.splitlines()]
@@ -156,7 +156,8 @@ def test_several_files():
     assert [line["file"] for line in lines if "file" in line] == [str(first), str(second)]
     folder, _ = tare("dump", "--events", GOLDEN / "v1")
     assert [line for line in folder.splitlines() if line.startswith("== ")] == [
-        f"== {GOLDEN / 'v1' / name}.tare" for name in ("blocks", "finished", "unfinished")
+        f"== {GOLDEN / 'v1' / name}.tare"
+        for name in ("blocks", "finished", "small", "small-live", "unfinished")
     ]
 
 
