@@ -15,7 +15,6 @@ struct got_hook {
 };
 
 /*
- * Redirects in the library whose file name ends with `file`. Returns how many of the hooks are in
- * place; those that are need not be tried again.
+ * Redirects in the library whose file name ends with `file`, and marks the hooks that are in place.
  */
-unsigned got_patch(const char *file, struct got_hook *hooks, unsigned count);
+void got_patch(const char *file, struct got_hook *hooks, unsigned count);

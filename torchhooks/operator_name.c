@@ -99,13 +99,13 @@ uint32_t operator_named(struct tare_thread *thread, const char *name, const char
 static const char *describe_caller(uint64_t address, char *room, size_t bytes)
 {
 	char offset[24] = "+0x", *out = offset + 3;
-	const char *base;
+	const char *base, *symbol = operator_symbol(address - 1);
 	Dl_info info;
 
+	if (symbol)
+		return symbol;
 	if (!dladdr((void *)(address - 1), &info) || !info.dli_fname)
 		return "unknown caller";
-	if (info.dli_sname)
-		return info.dli_sname;
 	for (int shift = 60; shift >= 0; shift -= 4) {
 		unsigned digit = ((address - (uint64_t)info.dli_fbase) >> shift) & 15;
 

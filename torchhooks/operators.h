@@ -43,6 +43,9 @@ struct id_found operator_learn(struct tare_thread *thread, const struct tap_fram
 /* The id of an operator that is known by name. */
 uint32_t operator_named(struct tare_thread *thread, const char *name, const char *overload);
 
+/* Name of the function that `address` is in; NULL where no exported one is known. operator_symbol.c */
+const char *operator_symbol(uint64_t address);
+
 /*
  * Words from `frame_address` up to the return address of the function that called the tap with
  * `return_address`; 0 where it cannot be found. stack_word.c
