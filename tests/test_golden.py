@@ -155,10 +155,8 @@ def test_several_files():
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["file"] for line in lines if "file" in line] == [str(first), str(second)]
     folder, _ = tare("dump", "--events", GOLDEN / "v1")
-    assert [line for line in folder.splitlines() if line.startswith("== ")] == [
-        f"== {GOLDEN / 'v1' / name}.tare"
-        for name in ("blocks", "finished", "small", "small-live", "unfinished")
-    ]
+    titles = [line for line in folder.splitlines() if line.startswith("== ")]
+    assert titles == [f"== {path}" for path in sorted((GOLDEN / "v1").glob("*.tare"))]
 
 
 def test_info():
