@@ -109,6 +109,15 @@ static void print_json(const struct run *run, const struct table *ops)
 	output_json(json);
 }
 
+static void print_ops(const struct table *ops, unsigned all)
+{
+	printf("\n%scost by operator, median µs a call%s\n", output_style(STYLE_HEADING),
+	       output_style(STYLE_PLAIN));
+	table_print_text(ops, "", stdout);
+	if (table_rows(ops) < all)
+		printf("  … and %u more: tare ops, or --top 0\n", all - table_rows(ops));
+}
+
 static void print_text(const struct run *run, const struct table *ops, unsigned all)
 {
 	struct model *model = &run->chosen->model;
@@ -116,12 +125,8 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 
 	headline_print(run);
 	ledger_print(model);
-	putchar('\n');
-	printf("%scost by operator, median µs a call%s\n", output_style(STYLE_HEADING),
-	       output_style(STYLE_PLAIN));
-	table_print_text(ops, "", stdout);
-	if (table_rows(ops) < all)
-		printf("  … and %u more: tare ops, or --top 0\n", all - table_rows(ops));
+	if (all)
+		print_ops(ops, all);
 	if (still_open_count(model) && process->header.ended == TRACE_END_NONE) {
 		putchar('\n');
 		still_open_print(model);

@@ -19,9 +19,9 @@ HEAD = """/*
 
 
 def names(text):
-    for name in re.findall(r"^- func: ([^\s(]+)", text, re.M):
+    for name in re.findall(r"^- func: ([^\s(]+)", text, re.MULTILINE):
         yield name.split(".")[0]
-    for line in re.findall(r"^\s+autogen: (.+)$", text, re.M):
+    for line in re.findall(r"^\s+autogen: (.+)$", text, re.MULTILINE):
         for name in line.split(","):
             yield name.strip().split(".")[0]
 

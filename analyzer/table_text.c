@@ -28,7 +28,7 @@ unsigned output_width(void)
 		width = size.ws_col;
 	if (width <= 0)
 		width = PIPE_WIDTH;
-	return width < 40 ? 40 : width > 400 ? 400 : (unsigned)width;
+	return width < 60 ? 60 : width > 400 ? 400 : (unsigned)width;
 }
 
 bool output_colour(void)
