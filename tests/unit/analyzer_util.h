@@ -99,7 +99,7 @@ static UNUSED struct trace_buffer *synth_main(struct synth *synth)
 
 	synth_open(synth);
 	buffer = synth_thread(synth, 0);
-	synth_code(buffer, USER, "/home/u/train.py", "main");
+	synth_code(buffer, USER, "/srv/u/train.py", "main");
 	synth_code(buffer, LIBRARY, "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py",
 		   "Linear.forward");
 	synth_code(buffer, IMPORT, "<frozen importlib._bootstrap>", "_find_and_load");

@@ -79,16 +79,16 @@ static void test_origin(void **state)
 		bool user;
 	} cases[] = {
 		{ "train.py", "main", true },
-		{ "/home/u/project/train.py", "main", true },
-		{ "/home/u/python3/train.py", "main", true },
-		{ "/home/u/lib/train.py", "main", true },
-		{ "/work/lib/models/net.py", "Net.forward", true },
-		{ "/home/u/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",
+		{ "/srv/u/project/train.py", "main", true },
+		{ "/srv/u/python3/train.py", "main", true },
+		{ "/srv/u/lib/train.py", "main", true },
+		{ "/srv/lib/models/net.py", "Net.forward", true },
+		{ "/srv/u/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",
 		  "Linear.forward", false },
-		{ "/home/u/venv/lib64/python3.13t/site-packages/torch/__init__.py", "f", false },
+		{ "/srv/u/venv/lib64/python3.13t/site-packages/torch/__init__.py", "f", false },
 		{ "/usr/lib/python3/dist-packages/numpy/core/numeric.py", "ones", false },
 		{ "/usr/lib/python3.11/threading.py", "Thread.run", false },
-		{ "/root/.pyenv/versions/3.9.18/lib/python3.9/json/decoder.py", "decode", false },
+		{ "/opt/pyenv/versions/3.9.18/lib/python3.9/json/decoder.py", "decode", false },
 		{ "/usr/lib/python311.zip/os.py", "walk", false },
 		{ "<frozen importlib._bootstrap>", "_find_and_load", false },
 		{ "<frozen os>", "join", false },
@@ -128,7 +128,7 @@ static void test_short(void **state)
 	check_short("/v/lib/python3.11/site-packages/torch/__init__.py", "torch/__init__.py",
 		    "torch");
 	check_short("/usr/lib/python3.11/threading.py", "threading.py", "threading");
-	check_short("/home/u/train.py", "train.py", "train");
+	check_short("/srv/u/train.py", "train.py", "train");
 	check_short("train.py", "train.py", "train");
 	check_short("<string>", "<string>", "<string>");
 }

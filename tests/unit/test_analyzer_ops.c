@@ -352,7 +352,7 @@ static void test_at(void **state)
 	add_section(&synth, main, 2000, COPY_, 9, 100, 100);
 	synth_read(&synth);
 	const struct op_row *add = find_row(&synth, OP_KIND_OPERATOR, ADD, 6);
-	assert_string_equal(synth.model.definitions.codes[add->key.code].file, "/home/u/train.py");
+	assert_string_equal(synth.model.definitions.codes[add->key.code].file, "/srv/u/train.py");
 	/* No frame is known, so neither is Python's time. */
 	assert_false(add->first_python_known);
 	const struct op_row *mul = find_row(&synth, OP_KIND_OPERATOR, MUL, 8);
