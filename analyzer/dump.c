@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,6 +280,14 @@ static void set_depth(const struct dump *dump, struct dump_thread *thread, uint6
 		push(thread, (struct open_span){ .unknown = true }, TRACE_KIND_SPAN);
 }
 
+static int64_t in_ns(const struct dump *dump, uint64_t units)
+{
+	/* Units may be anything that 64 bits hold: stay within what a number of ns can be. */
+	double ns = (double)(int64_t)units * dump->unit_ns;
+
+	return llround(fmax(fmin(ns, 9e18), -9e18));
+}
+
 static void print_field(const struct dump *dump, const struct trace_event *event, unsigned i)
 {
 	const struct trace_event_desc *desc = trace_event_described(dump->reader, event->code);
@@ -302,17 +311,17 @@ static void print_left(const struct dump *dump, const struct open_span *span, ui
 {
 	const struct trace_event_desc *desc =
 		span->unknown ? NULL : trace_event_described(dump->reader, span->code);
-	double ns = (double)(time - span->time) * dump->unit_ns;
+	int64_t ns = in_ns(dump, time - span->time);
 	const char *name = span->name ? span->name->text : NULL;
 
 	if (!desc)
 		return;
 	if (dump->options->json) {
-		fprintf(dump->out, ", \"of\": \"%s\", \"duration_ns\": %.0f", desc->name, ns);
+		fprintf(dump->out, ", \"of\": \"%s\", \"duration_ns\": %" PRIi64, desc->name, ns);
 		if (name)
 			fprintf(dump->out, ", \"of_name\": %s", name);
 	} else {
-		fprintf(dump->out, "  (%s%s%s, %.0f ns)", desc->name, name ? " " : "",
+		fprintf(dump->out, "  (%s%s%s, %" PRIi64 " ns)", desc->name, name ? " " : "",
 			name ? name : "", ns);
 	}
 }
@@ -325,7 +334,7 @@ static void print_event(struct dump *dump, struct dump_thread *thread,
 	bool shown = dump->options->events &&
 		     (!dump->options->thread || dump->options->thread == (long)thread->thread);
 	const struct open_span *left = NULL;
-	double ns = (double)(int64_t)(event->time - dump->start) * dump->unit_ns;
+	int64_t ns = in_ns(dump, event->time - dump->start);
 
 	/* What ends is gone before the line is printed, what begins comes after it. */
 	if (event->code == TRACE_LEAVE)
@@ -339,12 +348,12 @@ static void print_event(struct dump *dump, struct dump_thread *thread,
 	if (shown) {
 		if (dump->options->json)
 			fprintf(dump->out,
-				"{\"event\": \"%s\", \"thread\": %" PRIu32
-				", \"time_ns\": %.0f, \"level\": %" PRIu32,
+				"{\"event\": \"%s\", \"thread\": %" PRIu32 ", \"time_ns\": %" PRIi64
+				", \"level\": %" PRIu32,
 				desc->name, thread->thread, ns, thread->count);
 		else
-			fprintf(dump->out, "%14.0f ns  t%-3" PRIu32 " %*s%s", ns, thread->thread,
-				(int)(2 * (thread->count % 100)), "", desc->name);
+			fprintf(dump->out, "%14" PRIi64 " ns  t%-3" PRIu32 " %*s%s", ns,
+				thread->thread, (int)(2 * (thread->count % 100)), "", desc->name);
 		for (unsigned i = 0; i < event->field_count; i++)
 			print_field(dump, event, i);
 		if (left)

@@ -34,15 +34,15 @@ enum trace_category {
 enum trace_event_kind { TRACE_KIND_MARK, TRACE_KIND_SPAN, TRACE_KIND_LOOSE, TRACE_KIND_LEAVE };
 
 /* The head varint of an event: first field << TRACE_CODE_BITS | code. */
-#define TRACE_CODE_BITS 5
-#define TRACE_CODE_MASK ((1u << TRACE_CODE_BITS) - 1)
-#define TRACE_EVENT_CODES (1u << TRACE_CODE_BITS)
-#define TRACE_FIELDS_MAX 8
+#define TRACE_CODE_BITS    5
+#define TRACE_CODE_MASK    ((1u << TRACE_CODE_BITS) - 1)
+#define TRACE_EVENT_CODES  (1u << TRACE_CODE_BITS)
+#define TRACE_FIELDS_MAX   8
 #define TRACE_RECORD_TYPES 64 /* types below this may be described */
 
 /* Fields of each event: TRACE_FIELDS_FRAME == 3, and so on. */
 enum {
-#define FIELD_(name, doc) +1
+#define FIELD_(name, doc)             +1
 #define EVENT_(code, NAME, kind, doc) TRACE_FIELDS_##NAME = 0 EVENT_##NAME(FIELD_),
 	TRACE_EVENTS(EVENT_)
 #undef EVENT_
@@ -92,7 +92,15 @@ union trace_record {
 #undef RECORD_
 };
 
-enum trace_field_type { TRACE_u8, TRACE_u16, TRACE_u32, TRACE_u64, TRACE_i64, TRACE_str, TRACE_blob };
+enum trace_field_type {
+	TRACE_u8,
+	TRACE_u16,
+	TRACE_u32,
+	TRACE_u64,
+	TRACE_i64,
+	TRACE_str,
+	TRACE_blob
+};
 
 struct trace_record_desc {
 	const char *name; /* NULL: no such record */
@@ -134,7 +142,8 @@ void trace_record_encode(unsigned type, const void *record, uint8_t *out);
  * Returns 0, or -1 where the bytes are too short for the fields of this type. Bytes beyond the known
  * fields are ignored: a later version may append fields.
  */
-int trace_record_decode(unsigned type, const uint8_t *bytes, size_t length, union trace_record *record);
+int trace_record_decode(unsigned type, const uint8_t *bytes, size_t length,
+			union trace_record *record);
 
 /*
  * The descriptor text that each file carries: one line an event or record,

@@ -19,14 +19,14 @@
 
 /* Sizes of a slot's areas; ids take about twice as many bytes as times. */
 #define TRACE_TIMES_ROOM (24u << 10)
-#define TRACE_IDS_ROOM ((40u << 10) - 256u)
-#define TRACE_DEFS_ROOM (64u << 10)
+#define TRACE_IDS_ROOM   ((40u << 10) - 256u)
+#define TRACE_DEFS_ROOM  (64u << 10)
 #define TRACE_SLOT_BYTES (128u << 10)
-#define TRACE_SLOTS_MAX 4096u
+#define TRACE_SLOTS_MAX  4096u
 
 /* Room that is always left before a put: the largest event, or a few small ones. */
 #define TRACE_TIME_RESERVE (4 * VARINT_BYTES_MAX)
-#define TRACE_ID_RESERVE (2 * TRACE_FIELDS_MAX * VARINT_BYTES_MAX)
+#define TRACE_ID_RESERVE   (2 * TRACE_FIELDS_MAX * VARINT_BYTES_MAX)
 
 struct trace_buffer {
 	uint8_t *time_next, *time_full; /* at or past *_full: the block is written out */
@@ -38,13 +38,13 @@ struct trace_buffer {
 	bool stopped;    /* the file has stopped: what is put goes nowhere */
 	struct trace_live *live;
 	struct trace_file *file;
-	uint8_t *times, *ids;        /* starts of the areas that are written now */
-	struct trace_live *mapping;  /* the slot in the file; == live until stopped */
+	uint8_t *times, *ids;       /* starts of the areas that are written now */
+	struct trace_live *mapping; /* the slot in the file; == live until stopped */
 	uint8_t *defs;
-	uint8_t *scratch;            /* where a frame is put together */
+	uint8_t *scratch; /* where a frame is put together */
 	void *zstd;
 	uint32_t slot;
-	struct trace_live sink;      /* stands for `live` once stopped */
+	struct trace_live sink; /* stands for `live` once stopped */
 };
 
 struct trace_file {
@@ -53,13 +53,13 @@ struct trace_file {
 	ino_t inode;
 	struct trace_header *header; /* the first page, mapped */
 	uint64_t max_bytes;
-	uint64_t stop_at_ns;         /* CLOCK_MONOTONIC; a block that is full after that is the last; 0: never */
-	uint32_t threads;            /* numbers given so far, updated atomically */
+	uint64_t stop_at_ns; /* CLOCK_MONOTONIC; a block that is full after that is the last; 0: never */
+	uint32_t threads; /* numbers given so far, updated atomically */
 	uint32_t clock_shift;
 	bool clock_is_tsc;
 	struct trace_buffer *slots[TRACE_SLOTS_MAX];
 	uint32_t slots_taken[TRACE_SLOTS_MAX]; /* 1: in use; updated atomically */
-	uint32_t slot_count;         /* updated atomically */
+	uint32_t slot_count;                   /* updated atomically */
 };
 
 /* Now on the trace's clock, in its units. */
@@ -125,7 +125,8 @@ static inline void trace_publish(struct trace_buffer *buffer)
 
 static inline __attribute__((always_inline)) void trace_put_event(struct trace_buffer *buffer,
 								  uint64_t now, unsigned code,
-								  const uint64_t *fields, unsigned count)
+								  const uint64_t *fields,
+								  unsigned count)
 {
 	uint64_t step = now - buffer->last_time;
 
@@ -146,7 +147,9 @@ static inline __attribute__((always_inline)) void trace_put_event(struct trace_b
 
 static inline __attribute__((always_inline)) void trace_after_put(struct trace_buffer *buffer)
 {
-	if (__builtin_expect(buffer->time_next >= buffer->time_full || buffer->id_next >= buffer->id_full, 0))
+	if (__builtin_expect(buffer->time_next >= buffer->time_full ||
+				     buffer->id_next >= buffer->id_full,
+			     0))
 		trace_buffer_flush(buffer);
 }
 
@@ -173,8 +176,8 @@ static inline __attribute__((always_inline)) void trace_after_put(struct trace_b
  * Ends the span that was opened at `depth` (the buffer's depth just before its enter). Says so when
  * others are still open above it; does nothing when it is not open in this trace.
  */
-static inline __attribute__((always_inline)) void trace_leave(struct trace_buffer *buffer, uint64_t now,
-							      uint32_t depth, uint64_t result)
+static inline __attribute__((always_inline)) void
+trace_leave(struct trace_buffer *buffer, uint64_t now, uint32_t depth, uint64_t result)
 {
 	if (__builtin_expect(buffer->depth == depth + 1, 1)) {
 		buffer->depth = depth;
