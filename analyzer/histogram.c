@@ -8,20 +8,6 @@
 
 #define SUBS (1u << HISTOGRAM_SUB_BITS)
 
-/* Octave 0 holds 0 to 63, each alone; octave n the 64 buckets of 2^(n-1) from 2^(n+5) on. */
-static unsigned octave_of(uint64_t value, unsigned *sub_p)
-{
-	unsigned octave = value < SUBS ? 0 :
-					 64 - HISTOGRAM_SUB_BITS - (unsigned)__builtin_clzll(value);
-
-	if (octave >= HISTOGRAM_OCTAVES) {
-		*sub_p = SUBS - 1;
-		return HISTOGRAM_OCTAVES - 1;
-	}
-	*sub_p = (unsigned)(octave ? value >> (octave - 1) : value) & (SUBS - 1);
-	return octave;
-}
-
 static double bucket_start(unsigned octave, unsigned sub)
 {
 	return octave ? ldexp(SUBS + sub, (int)octave - 1) : sub;
@@ -34,7 +20,7 @@ static double bucket_width(unsigned octave)
 
 void histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t count)
 {
-	unsigned sub, octave = octave_of(value, &sub);
+	unsigned sub, octave = histogram_octave(value, &sub);
 	uint32_t **buckets = &histogram->octaves[octave];
 
 	if (__builtin_expect(!*buckets, 0))
@@ -48,11 +34,6 @@ void histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t co
 	if (value > histogram->most)
 		histogram->most = value;
 	histogram->count += count;
-}
-
-void histogram_add(struct histogram *histogram, uint64_t value)
-{
-	histogram_add_many(histogram, value, 1);
 }
 
 /* Stands for the values of a bucket where they have to be one. */

@@ -16,7 +16,7 @@ struct histogram {
 	uint32_t *octaves[HISTOGRAM_OCTAVES]; /* 2^HISTOGRAM_SUB_BITS buckets each, made when needed */
 };
 
-void histogram_add(struct histogram *histogram, uint64_t value);
+static inline void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t count);
 
 /* Adds all of `from`; what is above `cap` counts as `cap`. */
@@ -29,3 +29,34 @@ double histogram_percentile(const struct histogram *histogram, double rank);
 double histogram_capped_sum(const struct histogram *histogram, double sum, double cap);
 
 void histogram_free(struct histogram *histogram);
+
+/* Of the values of octave 0 each has a bucket; octave n has the 64 buckets of 2^(n-1) from 2^(n+5) on. */
+static inline unsigned histogram_octave(uint64_t value, unsigned *sub_p)
+{
+	const unsigned subs = 1u << HISTOGRAM_SUB_BITS;
+	unsigned octave = value < subs ? 0 :
+					 64 - HISTOGRAM_SUB_BITS - (unsigned)__builtin_clzll(value);
+
+	if (__builtin_expect(octave >= HISTOGRAM_OCTAVES, 0)) {
+		*sub_p = subs - 1;
+		return HISTOGRAM_OCTAVES - 1;
+	}
+	*sub_p = (unsigned)(octave ? value >> (octave - 1) : value) & (subs - 1);
+	return octave;
+}
+
+static inline void histogram_add(struct histogram *histogram, uint64_t value)
+{
+	unsigned sub, octave = histogram_octave(value, &sub);
+	uint32_t *buckets = histogram->octaves[octave];
+
+	/* The common case: not the first of its size, and within what was seen. */
+	if (__builtin_expect(buckets && value >= histogram->least && value <= histogram->most &&
+				     buckets[sub] != UINT32_MAX,
+			     1)) {
+		buckets[sub]++;
+		histogram->count++;
+	} else {
+		histogram_add_many(histogram, value, 1);
+	}
+}

@@ -49,6 +49,7 @@ void model_finish(struct model *model, struct trace_reader *reader)
 				      TRACE_CATEGORY_LIBRARY;
 	walk_finish(model);
 	calls_finish(&model->calls);
+	op_table_finish(&model->op_table);
 }
 
 void model_load(struct model *model, struct trace_reader *reader)

@@ -18,9 +18,11 @@ void op_table_start(struct op_table *table, struct calls *calls)
 void op_table_free(struct op_table *table)
 {
 	for (uint32_t i = 0; i < table->count; i++) {
-		for (unsigned part = 0; table->rows[i].histograms && part < OP_PART_COUNT; part++)
-			histogram_free(&table->rows[i].histograms[part]);
-		free(table->rows[i].histograms);
+		struct op_distribution *distribution = table->rows[i].distribution;
+
+		for (unsigned part = 0; distribution && part < OP_PART_COUNT; part++)
+			histogram_free(&distribution->parts[part]);
+		free(distribution);
 	}
 	free(table->rows);
 	free(table->cells);
@@ -77,52 +79,102 @@ static enum op_part part_of_line(enum ledger_line line)
 }
 
 /* Above it a call's Python time is something else's. Found anew when there are twice as many calls. */
-static uint64_t python_cap(struct op_row *row)
+static uint64_t python_cap(struct op_distribution *distribution)
 {
-	const struct histogram *python = &row->histograms[OP_python];
+	const struct histogram *python = &distribution->parts[OP_python];
 
-	if (python->count >= 2 * row->python_cap_at + 8) {
-		row->python_cap_at = python->count;
-		row->python_cap = (uint64_t)(OP_PYTHON_CAP * histogram_percentile(python, 0.1));
+	if (python->count >= 2 * distribution->python_cap_at + 8) {
+		distribution->python_cap_at = python->count;
+		distribution->python_cap =
+			(uint64_t)(OP_PYTHON_CAP * histogram_percentile(python, 0.1));
 	}
-	return row->python_cap_at ? row->python_cap : UINT64_MAX;
+	return distribution->python_cap_at ? distribution->python_cap : UINT64_MAX;
 }
 
-/* One call's parts go into the histograms, by the idle costs known so far. */
-static void add_distribution(struct op_table *table, struct op_row *row,
+static void add_part(struct op_distribution *distribution, enum op_part part, uint64_t value)
+{
+	if (value)
+		histogram_add(&distribution->parts[part], value);
+}
+
+static void add_known(struct op_distribution *distribution, uint64_t python, uint64_t framework,
+		      uint64_t calls_fixed)
+{
+	uint64_t fixed = framework + calls_fixed, cap;
+
+	if (python != OP_UNKNOWN) {
+		histogram_add(&distribution->parts[OP_python], python);
+		cap = python_cap(distribution);
+		fixed += python < cap ? python : cap;
+	}
+	add_part(distribution, OP_framework, framework);
+	add_part(distribution, OP_fixed, fixed);
+}
+
+static void flush(struct op_distribution *distribution)
+{
+	for (uint32_t i = 0; i < distribution->pending_count; i++) {
+		const struct op_pending *pending = &distribution->pending[i];
+
+		add_known(distribution,
+			  pending->python == OP_PENDING_UNKNOWN ? OP_UNKNOWN : pending->python,
+			  pending->framework, pending->calls_fixed);
+	}
+	distribution->pending_count = 0;
+}
+
+/* One call's parts go into the histograms, by the idle costs known so far. Zeros are left out. */
+static void add_distribution(struct op_table *table, struct op_distribution *distribution,
 			     const struct op_sample *sample)
 {
-	double parts[OP_PART_COUNT] = {
-		[OP_framework] = (double)sample->framework,
+	uint64_t framework = sample->framework, calls_fixed = 0, python = sample->python;
 
-		[OP_gil] = (double)sample->gil,
+	if (sample->call_count) {
+		double parts[OP_PART_COUNT] = { 0 };
+
+		for (uint32_t i = 0; i < sample->call_count; i++) {
+			const struct op_call *call = &sample->calls[i];
+			double cost;
+
+			parts[OP_wait] += calls_split(table->calls, call->class, call->count,
+						      (int64_t)call->sum, &cost);
+			parts[part_of_line(calls_line(table->calls, call->class))] += cost;
+		}
+		framework += (uint64_t)(parts[OP_framework] + 0.5);
+		for (unsigned part = OP_library; part < OP_PART_COUNT; part++) {
+			uint64_t value = (uint64_t)(parts[part] + 0.5);
+
+			add_part(distribution, (enum op_part)part, value);
+			calls_fixed += part < OP_gil ? value : 0;
+		}
+	}
+	add_part(distribution, OP_gil, sample->gil);
+	if (framework >= UINT32_MAX || calls_fixed >= UINT32_MAX ||
+	    (python >= OP_PENDING_UNKNOWN && python != OP_UNKNOWN)) {
+		add_known(distribution, python, framework, calls_fixed);
+		return;
+	}
+	distribution->pending[distribution->pending_count++] = (struct op_pending){
+		.python = python == OP_UNKNOWN ? OP_PENDING_UNKNOWN : (uint32_t)python,
+		.framework = (uint32_t)framework,
+		.calls_fixed = (uint32_t)calls_fixed,
 	};
+	if (distribution->pending_count == OP_PENDING_MAX)
+		flush(distribution);
+}
 
-	for (uint32_t i = 0; i < sample->call_count; i++) {
-		const struct op_call *call = &sample->calls[i];
-		double cost;
-
-		parts[OP_wait] += calls_split(table->calls, call->class, call->count,
-					      (int64_t)call->sum, &cost);
-		parts[part_of_line(calls_line(table->calls, call->class))] += cost;
-	}
-	for (unsigned part = OP_framework; part < OP_gil; part++)
-		parts[OP_fixed] += parts[part];
-	if (sample->python != OP_UNKNOWN) {
-		histogram_add(&row->histograms[OP_python], sample->python);
-		parts[OP_fixed] += fmin((double)sample->python, (double)python_cap(row));
-	}
-	/* Zeros are most: they are what is missing to `timed`. */
-	for (unsigned part = OP_framework; part < OP_PART_COUNT; part++)
-		if (parts[part] >= 0.5)
-			histogram_add(&row->histograms[part], (uint64_t)(parts[part] + 0.5));
+void op_table_finish(struct op_table *table)
+{
+	for (uint32_t i = 1; i < table->count; i++)
+		if (table->rows[i].distribution)
+			flush(table->rows[i].distribution);
 }
 
 void op_table_add(struct op_table *table, uint32_t number, const struct op_sample *sample)
 {
 	struct op_row *row = &table->rows[number];
 	bool first = !row->has_first;
-	uint64_t *sum = first ? row->first : row->sum;
+	struct op_times *sum = first ? &row->first : &row->sum;
 
 	if (!row->calls++)
 		row->first_time = sample->time;
@@ -135,21 +187,27 @@ void op_table_add(struct op_table *table, uint32_t number, const struct op_sampl
 	}
 	if (!sample->known)
 		return;
-	sum[OP_framework] += sample->framework;
-
-	sum[OP_gil] += sample->gil;
+	sum->framework += sample->framework;
+	sum->gil += sample->gil;
 	if (sample->python != OP_UNKNOWN)
-		sum[OP_python] += sample->python;
-	row->has_first = true;
+		sum->python += sample->python;
 	if (first) {
+		row->has_first = true;
 		row->first_python_known = sample->python != OP_UNKNOWN;
 		return;
 	}
 	row->timed++;
 	row->python_known += sample->python != OP_UNKNOWN;
-	if (!row->histograms)
-		row->histograms = memory_zero(OP_PART_COUNT, sizeof(*row->histograms));
-	add_distribution(table, row, sample);
+	if (!row->distribution)
+		row->distribution = memory_zero(1, sizeof(*row->distribution));
+	add_distribution(table, row->distribution, sample);
+}
+
+static void add_times(double *parts, const struct op_times *times)
+{
+	parts[OP_python] += (double)times->python;
+	parts[OP_framework] += (double)times->framework;
+	parts[OP_gil] += (double)times->gil;
 }
 
 static void add_fixed(double *parts)
@@ -162,12 +220,10 @@ struct op_sums op_row_sums(const struct op_table *table, const struct op_row *ro
 {
 	struct op_sums sums = { .python_cap = INFINITY };
 
-	for (unsigned part = 0; part < OP_PART_COUNT; part++) {
-		sums.later[part] = (double)row->sum[part];
-		sums.first[part] = (double)row->first[part];
-	}
-	if (row->histograms && row->histograms[OP_python].count) {
-		const struct histogram *python = &row->histograms[OP_python];
+	add_times(sums.later, &row->sum);
+	add_times(sums.first, &row->first);
+	if (row->distribution && row->distribution->parts[OP_python].count) {
+		const struct histogram *python = &row->distribution->parts[OP_python];
 
 		sums.python_cap = OP_PYTHON_CAP * histogram_percentile(python, 0.1);
 		sums.later[OP_python] =

@@ -51,20 +51,46 @@ struct op_cell {
 	uint64_t first_calls, first_sum;
 };
 
+/* What a thread spent in an operator, calls apart. */
+struct op_times {
+	uint64_t python, framework, gil;
+};
+
+/* A call whose times are not in the histograms yet. */
+struct op_pending {
+	uint32_t python; /* OP_PENDING_UNKNOWN: not known */
+	uint32_t framework;
+	uint32_t calls_fixed; /* of launches, copies, ...: what is not waiting */
+};
+
+#define OP_PENDING_MAX     32u
+#define OP_PENDING_UNKNOWN UINT32_MAX
+
+/* From the second call on. */
+struct op_distribution {
+	uint32_t pending_count;
+	struct op_pending
+		pending[OP_PENDING_MAX];    /* many at once: the histograms are large and cold */
+	uint64_t python_cap, python_cap_at; /* by what is known so far, and as of how many calls */
+	/*
+	 * Calls of which a part took nothing are not in it: they are what is missing to the row's
+	 * `timed`. Of python all are that are known.
+	 */
+	struct histogram parts[OP_PART_COUNT];
+};
+
 struct op_row {
 	struct op_key key;
-	uint32_t cells;    /* list; 0: none */
-	uint32_t node_row; /* where the last backward node of this row's operator was counted */
+	uint32_t cells; /* list; 0: none */
 	uint64_t calls;
 	uint64_t timed; /* of them: the first apart, and without those whose end is not known */
 	uint64_t python_known;
 	uint64_t launches;
+	struct op_times sum; /* of the `timed` ones */
+	struct op_distribution *distribution;
+	struct op_times first;
 	uint64_t first_time;
 	bool has_first, first_python_known;
-	uint64_t first[OP_PART_COUNT];      /* python, framework and gil of the first call */
-	uint64_t sum[OP_PART_COUNT];        /* and of the `timed` ones */
-	uint64_t python_cap, python_cap_at; /* by what is known so far, and as of how many calls */
-	struct histogram *histograms;       /* OP_PART_COUNT, from the second call on */
 };
 
 struct op_table {
@@ -98,7 +124,10 @@ uint32_t op_table_row(struct op_table *table, const struct op_key *key);
 
 void op_table_add(struct op_table *table, uint32_t row, const struct op_sample *sample);
 
-/* At the end of the trace: sums of all parts of a row. */
+/* At the end of the trace: the histograms are complete. */
+void op_table_finish(struct op_table *table);
+
+/* After that: sums of all parts of a row. */
 struct op_sums {
 	double later[OP_PART_COUNT], first[OP_PART_COUNT];
 	double python_cap;

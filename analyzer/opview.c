@@ -103,7 +103,7 @@ static void add_later(struct op_stats *stats, const struct op_row *row, const st
 	stats->samples += row->timed;
 	stats->python_samples += row->python_known;
 	for (unsigned part = 0; part < OP_PART_COUNT; part++) {
-		const struct histogram *values = &row->histograms[part];
+		const struct histogram *values = &row->distribution->parts[part];
 
 		stats->sum[part] += sums->later[part];
 		histogram_merge(&stats->parts[part], values, part == OP_python ? cap : UINT64_MAX);

@@ -196,7 +196,7 @@ static void test_fits(void **state)
 	char width[8];
 
 	(void)state;
-	for (unsigned columns_wide = 40; columns_wide <= 200; columns_wide++) {
+	for (unsigned columns_wide = 60; columns_wide <= 200; columns_wide++) {
 		snprintf(width, sizeof(width), "%u", columns_wide);
 		setenv("COLUMNS", width, 1);
 		char *text = printed(table, false), *rest = text, *line;

@@ -234,7 +234,7 @@ static void test_endless(void **state)
 	assert_true(model.tree.count <= TREE_NODES_MAX);
 	assert_int_equal(model.op_table.count, 2);
 	assert_int_equal(model.op_table.rows[1].calls, 700000);
-	assert_int_equal(model.op_table.rows[1].sum[OP_framework], 699999 * 5);
+	assert_int_equal(model.op_table.rows[1].sum.framework, 699999 * 5);
 	model_free(&model);
 	synth_close(&synth);
 }
