@@ -285,8 +285,9 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	charge_top(model, thread, event->time);
 	struct span *caller = frame_of(thread);
 	uint32_t site = note_site(caller, event->fields[1]), id = narrow(event->fields[0]);
-	uint32_t node =
-		find_node(model, &thread->stack[thread->top], TRACE_FRAME, id, caller->code, site);
+	/* What an import runs is told apart by function alone: there are many lines, each run once. */
+	uint32_t node = find_node(model, &thread->stack[thread->top], TRACE_FRAME, id, caller->code,
+				  caller->importing ? 0 : site);
 	uint32_t code = index_of(model, node, TRACE_FRAME, id);
 	const struct def_code *definition = &model->definitions.codes[code];
 	struct span *span = push(model, thread, TRACE_FRAME, node,
