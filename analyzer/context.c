@@ -105,7 +105,11 @@ static void end_segment(struct model *model, struct model_thread *thread,
 		.time = context->start,
 		.known = context->known,
 	};
-	op_table_add(&model->op_table, row_of(model, context), &sample);
+	uint32_t row = row_of(model, context);
+
+	op_table_add(&model->op_table, row, &sample);
+	if (thread->run_count && context->key.kind == OP_KIND_OPERATOR)
+		loops_operator(model, thread, row);
 }
 
 /* The program is past its start-up when its own code first leads to an operator. */
@@ -119,6 +123,7 @@ static void note_startup(struct model *model, const struct model_thread *thread,
 	model->startup_end = now;
 	process_settle(model, now);
 	account_copy(&model->startup, &model->process);
+	loops_startup(model, now);
 }
 
 unsigned context_section(struct model *model, struct model_thread *thread, uint32_t node,

@@ -70,6 +70,7 @@ static void load_lines(struct definitions *definitions, const struct record_LINE
 	code->python = record->python;
 	code->lines = blob(definitions, record->lines);
 	code->lines_bytes = record->lines.length;
+	code->bytecode = blob(definitions, record->bytecode);
 	code->bytecode_bytes = record->bytecode.length;
 }
 
@@ -203,6 +204,11 @@ void definitions_load(struct definitions *definitions, struct trace_reader *read
 
 void definitions_free(struct definitions *definitions)
 {
+	for (uint32_t i = 0; i < definitions->code_count; i++)
+		if (definitions->codes[i].loops) {
+			bytecode_loops_free(definitions->codes[i].loops);
+			free(definitions->codes[i].loops);
+		}
 	free(definitions->codes);
 	free(definitions->ops);
 	free(definitions->node_types);
@@ -245,6 +251,23 @@ bool definitions_layer_off(const struct definitions *definitions, const char *na
 	enum layer_state state = definitions_layer_state(definitions, name);
 
 	return state == LAYER_OFF || state == LAYER_FAILED;
+}
+
+struct code_loops *code_find_loops(struct def_code *code)
+{
+	struct code_loops loops;
+
+	if (code->loops_known)
+		return code->loops;
+	code->loops_known = true;
+	if (bytecode_loops(&loops, code->python, code->first_line,
+			   (struct trace_str){ (const char *)code->lines, code->lines_bytes },
+			   (struct trace_str){ (const char *)code->bytecode,
+					       code->bytecode_bytes })) {
+		code->loops = memory_zero(1, sizeof(loops));
+		*code->loops = loops;
+	}
+	return code->loops;
 }
 
 uint32_t code_line(const struct def_code *code, uint32_t site)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyzer/bytecode.h"
 #include "analyzer/memory.h"
 #include "traces/reader.h"
 
@@ -32,8 +33,10 @@ struct def_code {
 	bool user;       /* the user's own: outside site-packages, the standard library, ... */
 	bool importing;  /* of the interpreter's import machinery */
 	uint16_t python; /* of the LINES record; 0: there is none */
-	const uint8_t *lines;
+	const uint8_t *lines, *bytecode;
 	uint32_t lines_bytes, bytecode_bytes;
+	bool loops_known;
+	struct code_loops *loops; /* see code_find_loops; NULL: none */
 };
 
 struct def_function {
@@ -89,6 +92,9 @@ enum layer_state definitions_layer_state(const struct definitions *definitions, 
 
 /* Whether it is known not to have been on. */
 bool definitions_layer_off(const struct definitions *definitions, const char *name);
+
+/* The loops in its bytecode, found at the first call; NULL: none, or not known. */
+struct code_loops *code_find_loops(struct def_code *code);
 
 /* The line of an instruction (offset + 1, as sites in the trace); 0: not known. */
 uint32_t code_line(const struct def_code *code, uint32_t site);

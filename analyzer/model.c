@@ -14,6 +14,10 @@ static void free_thread(struct model_thread *thread)
 	free(thread->contexts);
 	free(thread->stack);
 	free(thread->ranges);
+	free(thread->runs);
+	for (uint32_t i = 0; i < thread->loop_mark_room; i++)
+		account_free(&thread->loop_marks[i]);
+	free(thread->loop_marks);
 	account_free(&thread->account);
 	account_free(&thread->joined_mark);
 	autograd_free(&thread->autograd);
@@ -33,6 +37,7 @@ void model_start(struct model *model, struct trace_reader *reader)
 	op_table_start(&model->op_table, &model->calls);
 	memory_grow(model->threads, model->definitions.thread_count, model->thread_room);
 	model->ranges = memory_zero(model->definitions.string_count, sizeof(*model->ranges));
+	loops_start(model, reader);
 }
 
 void model_finish(struct model *model, struct trace_reader *reader)
@@ -73,6 +78,7 @@ void model_free(struct model *model)
 	account_free(&model->startup);
 	account_free(&model->program);
 	op_table_free(&model->op_table);
+	loops_free(&model->loops);
 	calls_free(&model->calls);
 	call_tree_free(&model->tree);
 	definitions_free(&model->definitions);

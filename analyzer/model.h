@@ -15,6 +15,7 @@
 #include "analyzer/calltree.h"
 #include "analyzer/definitions.h"
 #include "analyzer/ledger.h"
+#include "analyzer/loops.h"
 #include "analyzer/optable.h"
 #include "traces/reader.h"
 
@@ -27,15 +28,18 @@ struct span {
 	uint64_t slot_mark; /* calls: what the account had in `slot` before */
 	uint32_t node;      /* of the call tree */
 	uint32_t last_child;
-	uint32_t slot;                 /* of the accounts */
-	uint32_t class;                /* calls; 0: it has none */
-	uint32_t code, site;           /* frames: the code that runs, the last site in it */
-	uint32_t user_code, user_site; /* frames: the nearest user frame around */
-	uint32_t frame; /* the innermost frame on the stack, itself included; 0: none */
-	uint8_t kind;   /* enum trace_event_code; TREE_KIND_NONE: the thread */
-	uint8_t flags;  /* enum span_flags */
-	bool user;      /* frames: `code` is the user's */
-	bool importing; /* in or below the interpreter's import machinery */
+	uint32_t slot;                  /* of the accounts */
+	uint32_t class;                 /* calls; 0: it has none */
+	uint32_t code, site;            /* frames: the code that runs, the last site in it */
+	uint32_t user_code, user_site;  /* frames: the nearest user frame around */
+	const struct code_loops *loops; /* frames: of the code; NULL: none */
+	uint32_t loop_last; /* frames: the last site in a loop; 0: none in this activation */
+	uint32_t run_first; /* frames: of the thread's runs, the first that may be this frame's */
+	uint32_t frame;     /* the innermost frame on the stack, itself included; 0: none */
+	uint8_t kind;       /* enum trace_event_code; TREE_KIND_NONE: the thread */
+	uint8_t flags;      /* enum span_flags */
+	bool user;          /* frames: `code` is the user's */
+	bool importing;     /* in or below the interpreter's import machinery */
 };
 
 enum span_flags {
@@ -45,6 +49,7 @@ enum span_flags {
 	SPAN_CONTEXT = 8,     /* begins the innermost context */
 	SPAN_IN_CONTEXT = 16, /* an operator that is open in it */
 	SPAN_LIBRARY = 32,    /* calls below belong to it */
+	SPAN_LOOPS = 64,      /* a frame that was in loops */
 };
 
 /*
@@ -82,6 +87,10 @@ struct model_thread {
 	uint64_t first, last; /* time of its first event; up to where it is accounted for */
 	struct op_context *contexts;
 	uint32_t context_count, context_room;
+	struct loop_run *runs; /* the loops it is in */
+	uint32_t run_count, run_room;
+	struct account *loop_marks; /* as runs: the process's account when they began */
+	uint32_t loop_mark_room;
 	struct open_range *ranges;
 	uint32_t range_count, range_room;
 	struct account account;
@@ -104,6 +113,7 @@ struct model {
 	struct call_tree tree;
 	struct calls calls;
 	struct op_table op_table;
+	struct loops loops;
 	uint32_t thread_room;
 	struct model_thread **threads; /* as definitions.threads; NULL: no events */
 	struct range_total *ranges;    /* as definitions.strings */

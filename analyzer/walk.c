@@ -92,6 +92,8 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 {
 	if (span->flags & SPAN_CALL)
 		end_call(model, thread, span, now);
+	if (span->flags & SPAN_LOOPS)
+		loops_left(model, thread, now);
 	if (span->flags & SPAN_CONTEXT)
 		context_close(model, thread, true);
 	else if (span->flags & SPAN_IN_CONTEXT)
@@ -141,6 +143,8 @@ static void end_unknown(struct model *model, struct model_thread *thread, uint64
 		end_loose(model, thread, false);
 		return;
 	}
+	if (span->flags & SPAN_LOOPS)
+		loops_left(model, thread, now);
 	if (span->flags & SPAN_CONTEXT)
 		context_close(model, thread, false);
 	else if (span->flags & SPAN_IN_CONTEXT)
@@ -270,10 +274,15 @@ static inline struct span *frame_of(struct model_thread *thread)
 }
 
 /* Notes where the innermost frame is, and returns that. 0 in the trace: where it was. */
-static inline uint32_t note_site(struct span *frame, uint64_t site)
+static inline uint32_t note_site(struct model *model, struct model_thread *thread,
+				 struct span *frame, uint64_t site, enum loop_event what,
+				 uint64_t now)
 {
-	if (site)
+	if (site) {
 		frame->site = narrow(site);
+		if (frame->loops)
+			loops_event(model, thread, frame, frame->site, what, now);
+	}
 	return narrow(site);
 }
 
@@ -284,7 +293,11 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 		return;
 	charge_top(model, thread, event->time);
 	struct span *caller = frame_of(thread);
-	uint32_t site = note_site(caller, event->fields[1]), id = narrow(event->fields[0]);
+	uint32_t id = narrow(event->fields[0]), distance = narrow(event->fields[2]) >> 1;
+	uint32_t site =
+		note_site(model, thread, caller, event->fields[1],
+			  distance == model->loops.direct ? LOOP_EVENT_DIRECT : LOOP_EVENT_OTHER,
+			  event->time);
 	/* What an import runs is told apart by function alone: there are many lines, each run once. */
 	uint32_t node = find_node(model, &thread->stack[thread->top], TRACE_FRAME, id, caller->code,
 				  caller->importing ? 0 : site);
@@ -299,6 +312,9 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->user_site = caller->user ? caller->site : caller->user_site;
 	span->code = code;
 	span->site = 0;
+	span->loops = code_find_loops(&model->definitions.codes[code]);
+	span->loop_last = 0;
+	span->run_first = thread->run_count;
 	span->user = definition->user;
 	span->importing = caller->importing || definition->importing;
 	span->frame = thread->top;
@@ -322,7 +338,8 @@ static void enter_section(struct model *model, struct model_thread *thread,
 		return;
 	charge_top(model, thread, event->time);
 	struct span *frame = frame_of(thread);
-	uint32_t site = note_site(frame, event->fields[0]);
+	uint32_t site =
+		note_site(model, thread, frame, event->fields[0], LOOP_EVENT_OTHER, event->time);
 	uint32_t node =
 		find_node(model, &thread->stack[thread->top], TRACE_SECTION, 0, frame->code, site);
 	bool life = is_native_life(model, thread, site);
@@ -339,7 +356,8 @@ static void enter_operator(struct model *model, struct model_thread *thread,
 		return;
 	charge_top(model, thread, event->time);
 	struct span *frame = frame_of(thread);
-	uint32_t site = note_site(frame, site_field), id = narrow(event->fields[0]);
+	uint32_t id = narrow(event->fields[0]);
+	uint32_t site = note_site(model, thread, frame, site_field, LOOP_EVENT_OTHER, event->time);
 	uint32_t node =
 		find_node(model, &thread->stack[thread->top], event->code, id, frame->code, site);
 	uint32_t op = index_of(model, node, event->code, id);
@@ -377,7 +395,9 @@ static void enter_call(struct model *model, struct model_thread *thread,
 		return;
 	charge_top(model, thread, event->time);
 	struct span *around = &thread->stack[thread->top], *frame = &thread->stack[around->frame];
-	uint32_t site = note_site(frame, event->fields[1]), id = narrow(event->fields[0]);
+	uint32_t id = narrow(event->fields[0]);
+	uint32_t site =
+		note_site(model, thread, frame, event->fields[1], LOOP_EVENT_OTHER, event->time);
 	uint32_t node = find_node(model, around, event->code, id, frame->code, site);
 	uint32_t function = index_of(model, node, event->code, id);
 	unsigned category = model->definitions.functions[function].category;
@@ -426,6 +446,12 @@ static void mark_code(struct model *model, struct model_thread *thread, uint64_t
 
 	frame->code = id_map_get(&model->definitions.code_ids, id);
 	frame->user = model->definitions.codes[frame->code].user;
+	/* Offsets are the frame's own again, or of one in it that was not seen. */
+	if (frame->kind == TRACE_FRAME) {
+		bool own = frame->code == model->tree.nodes[frame->node].index;
+
+		frame->loops = own ? model->definitions.codes[frame->code].loops : NULL;
+	}
 }
 
 static void begin_range(struct model *model, struct model_thread *thread, uint64_t name,
@@ -574,5 +600,6 @@ void walk_finish(struct model *model)
 			charge_top(model, thread, end);
 	}
 	process_settle(model, end);
+	loops_finish(model, end);
 	account_size(&model->process, LINE_COUNT);
 }

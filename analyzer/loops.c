@@ -1,0 +1,372 @@
+/* loops.c: see loops.h. */
+#include "analyzer/loops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/model.h"
+#include "analyzer/process_ledger.h"
+
+#define PEEK_FRAMES     (1u << 17) /* events looked at for the direct distance */
+#define PEEK_SHARE      1000       /* a distance that fewer of them have is an accident */
+#define GENERATOR_FLAGS (0x20u | 0x80u | 0x200u)
+
+/* A loop inside another is not watched any longer as a main loop if after that many passes... */
+#define WATCH_PASSES 8
+/* ...it has less than that share of it. */
+#define WATCH_PERCENT 40
+
+/* ---------------------------------------------------------------- start */
+
+static uint32_t direct_distance(struct trace_reader *reader)
+{
+	uint32_t *counts = memory_zero(1024, sizeof(*counts)), frames = 0, events = 0, found = 0;
+	struct trace_batch batch;
+
+	while (events < PEEK_FRAMES && trace_next_batch(reader, &batch)) {
+		for (uint32_t i = 0; i < batch.count; i++)
+			if (batch.events[i].code == TRACE_FRAME) {
+				counts[batch.events[i].fields[2] >> 1 & 1023]++;
+				frames++;
+			}
+		events += batch.count;
+	}
+	trace_rewind(reader);
+	while (found < 1023 && counts[found] <= frames / PEEK_SHARE)
+		found++;
+	free(counts);
+	return found;
+}
+
+void loops_start(struct model *model, struct trace_reader *reader)
+{
+	struct loops *loops = &model->loops;
+
+	loops->direct = direct_distance(reader);
+	loops->carries = memory_zero(model->definitions.code_count, sizeof(*loops->carries));
+	memory_grow(loops->nodes, LOOP_FIRST, loops->room);
+	loops->count = LOOP_FIRST;
+}
+
+void loops_free(struct loops *loops)
+{
+	for (uint32_t i = 0; i < loops->count; i++) {
+		histogram_free(&loops->nodes[i].pass_times);
+		account_free(&loops->nodes[i].account);
+		free(loops->nodes[i].rows);
+	}
+	free(loops->nodes);
+	free(loops->carries);
+	free(loops->row_nodes);
+	hash_free(&loops->index);
+	*loops = (struct loops){ 0 };
+}
+
+/* ---------------------------------------------------------------- nodes */
+
+static uint32_t find_node(struct loops *loops, uint32_t parent, uint32_t code, uint32_t loop)
+{
+	uint64_t mixed = hash_mix((uint64_t)parent << 32 | code, loop);
+	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), probe = hash, found;
+
+	/* Recursion is the same loop. */
+	for (found = parent; found >= LOOP_FIRST; found = loops->nodes[found].parent)
+		if (loops->nodes[found].code == code && loops->nodes[found].loop == loop)
+			return found;
+	while ((found = hash_next(&loops->index, hash, &probe)))
+		if (loops->nodes[found].parent == parent && loops->nodes[found].code == code &&
+		    loops->nodes[found].loop == loop)
+			return found;
+	if (loops->count >= LOOP_NODES_MAX)
+		return LOOP_NONE;
+	memory_grow(loops->nodes, loops->count, loops->room);
+	loops->nodes[loops->count] = (struct loop_node){
+		.parent = parent,
+		.code = code,
+		.loop = loop,
+		.depth = parent >= LOOP_FIRST ? loops->nodes[parent].depth + 1 : 0,
+	};
+	hash_add(&loops->index, hash, loops->count);
+	return loops->count++;
+}
+
+/* Where it may come to be the main loop, what the process does in it is summed up. */
+static bool is_watched(const struct model *model, const struct model_thread *thread,
+		       struct loop_node *node, uint64_t now)
+{
+	const struct loop_run *around = thread->run_count ? &thread->runs[thread->run_count - 1] :
+							    NULL;
+	const struct loop_node *outer = around ? &model->loops.nodes[around->node] : NULL;
+
+	if (thread != model->main || !model->startup_ended || (around && !around->accounted))
+		return false;
+	if (outer && outer->passes > WATCH_PASSES &&
+	    node->time * 100 < WATCH_PERCENT * (outer->time + (now - around->entered))) {
+		node->account_missed = true;
+		return false;
+	}
+	return true;
+}
+
+static void mark(struct model *model, struct model_thread *thread, uint32_t run)
+{
+	memory_grow(thread->loop_marks, run, thread->loop_mark_room);
+	account_copy(&thread->loop_marks[run], &model->process);
+	thread->runs[run].accounted = true;
+}
+
+/* ---------------------------------------------------------------- runs and passes */
+
+static void open_run(struct model *model, struct model_thread *thread, struct span *frame,
+		     uint32_t loop, bool pass, uint64_t now)
+{
+	struct loops *loops = &model->loops;
+	uint32_t root = thread == model->main ? LOOP_MAIN_THREAD : LOOP_OTHER_THREADS;
+	uint32_t around = thread->run_count ? thread->runs[thread->run_count - 1].node : root;
+	uint32_t number = find_node(loops, around, frame->code, loop);
+	struct loop_node *node = &loops->nodes[number];
+	bool recursive = node->open++, watched;
+
+	if (frame->loops->loops[loop].outer && around >= LOOP_FIRST)
+		loops->nodes[around].has_inner = true;
+	node->runs++;
+	node->passes += pass;
+	watched = !recursive && is_watched(model, thread, node, now);
+	memory_grow(thread->runs, thread->run_count, thread->run_room);
+	thread->runs[thread->run_count++] = (struct loop_run){
+		.node = number,
+		.loop = loop,
+		.frame = (uint32_t)(frame - thread->stack),
+		.entered = now,
+		.pass_start = now,
+		.recursive = recursive,
+	};
+	if (watched) {
+		process_settle(model, now);
+		mark(model, thread, thread->run_count - 1);
+	}
+	frame->flags |= SPAN_LOOPS;
+}
+
+/* What the frame did since its last child is not the loop's. */
+static void close_run(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	struct loop_run *run = &thread->runs[--thread->run_count];
+	struct loop_node *node = &model->loops.nodes[run->node];
+	const struct span *frame = &thread->stack[run->frame];
+	uint64_t end = frame->child_end > run->pass_start ? frame->child_end : run->pass_start;
+
+	node->open--;
+	if (run->recursive)
+		return;
+	end = end < now ? end : now;
+	node->time += end - run->entered;
+	if (!(model->definitions.codes[node->code].flags & GENERATOR_FLAGS))
+		histogram_add(&node->pass_times, end - run->pass_start);
+	if (run->accounted) {
+		process_settle(model, now);
+		account_add_difference(&node->account, &model->process,
+				       &thread->loop_marks[thread->run_count]);
+		node->account_known = true;
+		if (thread == model->leader)
+			node->account.units[frame->slot] -= now - end;
+	}
+}
+
+static void new_pass(struct model *model, struct loop_run *run, uint64_t now)
+{
+	struct loop_node *node = &model->loops.nodes[run->node];
+
+	node->passes++;
+	if (!run->recursive && !(model->definitions.codes[node->code].flags & GENERATOR_FLAGS))
+		histogram_add(&node->pass_times, now - run->pass_start);
+	run->pass_start = now;
+}
+
+static void note_unsure(struct loop_node *node, uint32_t site)
+{
+	for (uint32_t i = 0; i < node->unsure_count && i < LOOP_UNSURE_MAX; i++)
+		if (node->unsure[i] == site)
+			return;
+	if (node->unsure_count < LOOP_UNSURE_MAX)
+		node->unsure[node->unsure_count] = site;
+	node->unsure_count++;
+}
+
+static inline void note_own(struct loop_node *node, uint32_t site)
+{
+	uint64_t bit = (uint64_t)1 << (site & 63);
+
+	if (node->own_seen & bit)
+		return;
+	node->own_seen |= bit;
+	if (node->own_count < LOOP_OWN_MAX)
+		node->own[node->own_count++] = site;
+}
+
+static bool is_around(const struct code_loops *loops, uint32_t outer, uint32_t loop)
+{
+	while (loop && loop != outer)
+		loop = loops->loops[loop].outer;
+	return loop;
+}
+
+/* Enters `loop` and those around that are not open. `again`: of them and further out no pass begins. */
+static void open_runs(struct model *model, struct model_thread *thread, struct span *frame,
+		      uint32_t loop, uint32_t again, uint64_t now)
+{
+	uint32_t innermost =
+		thread->run_count > frame->run_first ? thread->runs[thread->run_count - 1].loop : 0;
+
+	if (loop == innermost)
+		return;
+	open_runs(model, thread, frame, frame->loops->loops[loop].outer, again, now);
+	open_run(model, thread, frame, loop, !again || !is_around(frame->loops, loop, again), now);
+}
+
+/* A generator that goes on is in the loops it was in; the pass is new where it comes by the same place. */
+static void resume(struct model *model, struct model_thread *thread, struct span *frame,
+		   uint32_t loop, uint32_t site, uint64_t now)
+{
+	struct loop_carry *carry = &model->loops.carries[frame->code];
+	uint32_t common = 0;
+
+	if (carry->thread == thread->number) {
+		common = carry->loop;
+		while (common && !is_around(frame->loops, common, loop))
+			common = frame->loops->loops[common].outer;
+		if (common && site <= carry->last)
+			common = frame->loops->loops[common].outer;
+		carry->thread = 0;
+	}
+	open_runs(model, thread, frame, loop, common, now);
+}
+
+void loops_event(struct model *model, struct model_thread *thread, struct span *frame,
+		 uint32_t site, enum loop_event what, uint64_t now)
+{
+	const struct code_loops *loops = frame->loops;
+	uint32_t at = site <= loops->units ? loops->at[site - 1] : 0, last = frame->loop_last;
+	bool open = thread->run_count > frame->run_first, pass = false;
+
+	if (at & BYTECODE_ASIDE) {
+		if (open)
+			thread->runs[thread->run_count - 1].aside = true;
+		return;
+	}
+	while (thread->run_count > frame->run_first &&
+	       !is_around(loops, thread->runs[thread->run_count - 1].loop, at))
+		close_run(model, thread, now);
+	if (!at) {
+		frame->loop_last = 0;
+		model->loops.carries[frame->code].thread = 0;
+		return;
+	}
+	frame->loop_last = site;
+	if (thread->run_count > frame->run_first) {
+		struct loop_run *run = &thread->runs[thread->run_count - 1];
+
+		pass = site < last || (site == last && (run->aside || what == LOOP_EVENT_DIRECT));
+		if (pass)
+			new_pass(model, run, now);
+		else if (site == last && !run->direct)
+			note_unsure(&model->loops.nodes[run->node], site);
+		open_runs(model, thread, frame, at, 0, now);
+	} else {
+		resume(model, thread, frame, at, site, now);
+	}
+	struct loop_run *run = &thread->runs[thread->run_count - 1];
+	if (site != last || pass || !open)
+		run->direct = what == LOOP_EVENT_DIRECT;
+	run->aside = false;
+	note_own(&model->loops.nodes[run->node], site);
+}
+
+void loops_left(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	const struct span *frame = &thread->stack[thread->top];
+
+	if (thread->run_count > frame->run_first &&
+	    model->definitions.codes[frame->code].flags & GENERATOR_FLAGS)
+		model->loops.carries[frame->code] = (struct loop_carry){
+			.thread = thread->number,
+			.last = frame->loop_last,
+			.loop = thread->runs[thread->run_count - 1].loop,
+		};
+	while (thread->run_count > frame->run_first)
+		close_run(model, thread, now);
+}
+
+/* ---------------------------------------------------------------- what is in them */
+
+static void add_row(struct loop_node *node, uint32_t row)
+{
+	uint32_t word = row / 64;
+	uint64_t bit = (uint64_t)1 << row % 64;
+
+	memory_grow(node->rows, word, node->row_words);
+	node->row_count += !(node->rows[word] & bit);
+	node->rows[word] |= bit;
+}
+
+void loops_operator(struct model *model, struct model_thread *thread, uint32_t row)
+{
+	uint32_t innermost = thread->runs[thread->run_count - 1].node;
+
+	memory_grow(model->loops.row_nodes, row, model->loops.row_room);
+	if (model->loops.row_nodes[row] == innermost)
+		return;
+	model->loops.row_nodes[row] = innermost;
+	for (uint32_t i = 0; i < thread->run_count; i++)
+		add_row(&model->loops.nodes[thread->runs[i].node], row);
+}
+
+void loops_startup(struct model *model, uint64_t now)
+{
+	struct model_thread *thread = model->main;
+
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
+		model->loops.nodes[i].time = 0;
+	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
+		thread->runs[i].entered = thread->runs[i].pass_start = now;
+		if (!thread->runs[i].recursive)
+			mark(model, thread, i);
+	}
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/*
+ * Passes are known where none was in doubt, or where for each event in doubt another instruction, which
+ * every pass runs, tells them apart. Around inner loops only such an instruction tells.
+ */
+static bool passes_known(const struct model *model, const struct loop_node *node)
+{
+	const struct def_code *code = &model->definitions.codes[node->code];
+	const struct trace_str bytecode = { (const char *)code->bytecode, code->bytecode_bytes };
+	uint32_t always = 0, site = 0;
+
+	if (!node->has_inner && !node->unsure_count)
+		return true;
+	if (node->unsure_count > LOOP_UNSURE_MAX)
+		return false;
+	for (uint32_t i = 0; i < node->own_count && always < 2; i++)
+		if (bytecode_always(code->loops, node->loop, code->python, bytecode,
+				    node->own[i] - 1)) {
+			always++;
+			site = node->own[i];
+		}
+	for (uint32_t i = 0; i < node->unsure_count; i++)
+		if (always == 1 && node->unsure[i] == site)
+			return false;
+	return always;
+}
+
+void loops_finish(struct model *model, uint64_t end)
+{
+	for (uint32_t i = 0; i < model->definitions.thread_count; i++)
+		while (model->threads[i] && model->threads[i]->run_count)
+			close_run(model, model->threads[i], end);
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
+		model->loops.nodes[i].passes_known = passes_known(model, &model->loops.nodes[i]);
+}
