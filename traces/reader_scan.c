@@ -17,6 +17,7 @@
 
 #define WINDOW_BYTES   (256u << 10)
 #define SNAPSHOT_TRIES 1000
+#define WASTED_MAX     (64u << 20)
 
 /* The part of the file that is being looked at. */
 struct window {
@@ -24,6 +25,7 @@ struct window {
 	uint64_t start;
 	size_t length;
 	uint8_t *bytes;
+	uint64_t wasted; /* bytes that were summed up for frames that are none */
 };
 
 /* `bytes` (at most WINDOW_BYTES) of the file at `offset`, or NULL where they are not all there. */
@@ -98,16 +100,22 @@ static enum frame_state frame_check(struct window *window, uint64_t offset, uint
 	if (frame->bytes > size - offset)
 		return FRAME_CUT;
 	crc = window_crc(window, crc, offset + sizeof(*frame), frame->bytes - sizeof(*frame));
-	return crc == frame->crc ? FRAME_WHOLE : FRAME_DAMAGED;
+	if (crc == frame->crc)
+		return FRAME_WHOLE;
+	window->wasted += frame->bytes;
+	return FRAME_DAMAGED;
 }
 
-/* The next whole frame at or behind `offset`; `size` where there is none. */
+/*
+ * The next whole frame at or behind `offset`; `size` where there is none. Gives up where so much looks
+ * like one and is none that it must be on purpose.
+ */
 static uint64_t frame_search(struct window *window, uint64_t offset, uint64_t size,
 			     struct trace_frame *frame)
 {
 	const uint32_t sync = TRACE_FRAME_SYNC;
 
-	while (size - offset >= sizeof(*frame)) {
+	while (size - offset >= sizeof(*frame) && window->wasted <= 4 * size + WASTED_MAX) {
 		uint64_t left = size - offset;
 		size_t piece = left < WINDOW_BYTES / 2 ? (size_t)left : WINDOW_BYTES / 2;
 		const uint8_t *p = window_at(window, offset, piece);

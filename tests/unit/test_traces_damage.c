@@ -599,6 +599,34 @@ static void test_false_syncs(void **state)
 	temp_remove(path);
 }
 
+/* As many false frames as fit, each of which claims all the rest: given up, and not summed up forever. */
+static void test_false_frames(void **state)
+{
+	char *path = temp_path();
+	struct forged *forged = forge(NULL);
+	const uint64_t steps[] = { 1 }, ids[] = { ID(22, 1) };
+	struct trace_batch batch;
+
+	(void)state;
+	forge_events(forged, 1, 0, 0, steps, 1, ids, 1);
+	const size_t end = sizeof(forged->bytes) - sizeof(struct trace_frame);
+	for (; forged->length < end; forged->length += sizeof(struct trace_frame)) {
+		struct trace_frame frame = { .sync = TRACE_FRAME_SYNC, .type = 77 };
+
+		frame.bytes = (uint32_t)(end - forged->length);
+		memcpy(forged->bytes + forged->length, &frame, sizeof(frame));
+	}
+	size_t length = forged->length;
+	struct trace_reader *reader = forged_open(forged, path);
+	assert_true(trace_next_batch(reader, &batch));
+	assert_int_equal(batch.count, 1);
+	assert_false(trace_next_batch(reader, &batch));
+	assert_true(trace_get_summary(reader)->truncated);
+	assert_int_equal(trace_get_summary(reader)->file_bytes, length);
+	trace_close(reader);
+	temp_remove(path);
+}
+
 static void check_error(const char *path, enum trace_open_error expected, const char *words)
 {
 	char message[256] = "";
@@ -648,7 +676,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_event), cmocka_unit_test(test_bad_descriptor),
 		cmocka_unit_test(test_lies),          cmocka_unit_test(test_block_numbers),
 		cmocka_unit_test(test_merge),         cmocka_unit_test(test_false_syncs),
-		cmocka_unit_test(test_open_errors),
+		cmocka_unit_test(test_false_frames),  cmocka_unit_test(test_open_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
