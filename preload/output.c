@@ -253,12 +253,36 @@ static void describe_command(struct trace_buffer *buffer)
 		describe(buffer, "command", command, (size_t)length);
 }
 
+/* Frames say so themselves: lines are known without them. */
+static void describe_unwanted_layers(struct trace_buffer *buffer)
+{
+	static const struct {
+		uint32_t layers;
+		const char *name;
+	} parts[] = {
+		{ TARE_LAYER_OPS | TARE_LAYER_OPS_RECORD_FUNCTION, "ops" },
+		{ TARE_LAYER_CUDA, "cuda" },
+	};
+	static const char detail[] = "not asked for";
+
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		if (tare_process.layers & parts[i].layers)
+			continue;
+		trace_define(buffer, TRACE_RECORD_LAYER,
+			     &(struct record_LAYER){
+				     .layer = { parts[i].name, (uint32_t)strlen(parts[i].name) },
+				     .detail = { detail, sizeof(detail) - 1 },
+			     });
+	}
+}
+
 void process_describe(struct trace_buffer *buffer)
 {
 	char value[TEXT_BYTES];
 	ssize_t length;
 
 	describe(buffer, "tare", TARE_VERSION, sizeof(TARE_VERSION) - 1);
+	describe_unwanted_layers(buffer);
 	describe_command(buffer);
 	describe(buffer, "cwd", process.folder, strlen(process.folder));
 	length = readlink("/proc/self/exe", value, sizeof(value));
