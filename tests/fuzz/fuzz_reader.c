@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/dump.h"
-#include "traces/crc32c.h"
+#include "tests/fuzz/repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -60,35 +60,6 @@ static void read_trace(const uint8_t *data, size_t size, FILE *out)
 		trace_close(reader);
 	}
 	close(fd);
-}
-
-/* Makes the checksums of the header and of all frames right. */
-static void repair(uint8_t *data, size_t size)
-{
-	struct trace_header header;
-	struct trace_frame frame;
-
-	if (size < 2 * TRACE_PAGE)
-		return;
-	memcpy(&header, data, sizeof(header));
-	memcpy(header.magic, TRACE_MAGIC, sizeof(header.magic));
-	header.version = TRACE_VERSION;
-	header.header_bytes = 2 * TRACE_PAGE;
-	header.descriptor_bytes %= TRACE_PAGE;
-	header.descriptor_crc = crc32c(0, data + TRACE_PAGE, header.descriptor_bytes);
-	header.crc = crc32c(0, &header, offsetof(struct trace_header, crc));
-	memcpy(data, &header, sizeof(header));
-	for (size_t at = header.header_bytes; size - at >= sizeof(frame); at += frame.bytes) {
-		memcpy(&frame, data + at, sizeof(frame));
-		frame.sync = TRACE_FRAME_SYNC;
-		if (frame.bytes < sizeof(frame) || frame.bytes > size - at)
-			frame.bytes = (uint32_t)(size - at);
-		size_t payload = frame.type == TRACE_FRAME_LIVE ? 0 : frame.bytes - sizeof(frame);
-		frame.crc = 0;
-		frame.crc = crc32c(crc32c(0, &frame, sizeof(frame)), data + at + sizeof(frame),
-				   payload);
-		memcpy(data + at, &frame, sizeof(frame));
-	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

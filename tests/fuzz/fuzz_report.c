@@ -1,0 +1,89 @@
+/*
+ * fuzz_report.c: any events and definitions: the model is made, its ledgers add up, its tables print.
+ *
+ * Each input is read as it is, and once more with its checksums made right.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "analyzer/opview.h"
+#include "analyzer/still_open.h"
+#include "tests/fuzz/repair.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void check_ledger(struct ledger ledger)
+{
+	double sum = 0;
+
+	for (unsigned line = 0; line < LINE_COUNT; line++) {
+		check(ledger.lines[line] >= 0);
+		sum += ledger.lines[line];
+	}
+	check(fabs(sum - ledger.wall) <= 1e-6 * fabs(ledger.wall) + 1);
+}
+
+static void print(struct model *model, unsigned group, FILE *out)
+{
+	struct op_view view;
+
+	op_view_make(&view, model, group, true);
+	struct table *table = op_view_table(&view, 0, 1e9);
+	table_print_text(table, "title", out);
+	table_print_csv(table, out);
+	json_t *json = table_json(table);
+	check(json_dumpf(json, out, 0) == 0);
+	json_decref(json);
+	table_free(table);
+	op_view_free(&view);
+	rewind(out);
+}
+
+static void report(const uint8_t *data, size_t size, FILE *out)
+{
+	char path[64], message[128];
+	int fd = memfd_create("trace", MFD_CLOEXEC);
+
+	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	struct trace_reader *reader = trace_open(path, NULL, message, sizeof(message));
+	if (reader) {
+		struct model model = { 0 };
+
+		model_load(&model, reader);
+		check_ledger(ledger_of(&model.process, &model.calls));
+		for (uint32_t i = 0; i < model.definitions.thread_count; i++)
+			if (model.threads[i])
+				check_ledger(ledger_of(&model.threads[i]->account, &model.calls));
+		print(&model, GROUP_OP | GROUP_SITE, out);
+		print(&model, GROUP_LINE | GROUP_MODULE | GROUP_THREAD, out);
+		json_decref(still_open_json(&model));
+		model_free(&model);
+		trace_close(reader);
+	}
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static FILE *out;
+	uint8_t *repaired = malloc(size + 1);
+
+	if (!out)
+		out = fopen("/dev/null", "w");
+	check(out && repaired);
+	report(data, size, out);
+	memcpy(repaired, data, size);
+	repair(repaired, size);
+	report(repaired, size, out);
+	free(repaired);
+	return 0;
+}
