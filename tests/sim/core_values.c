@@ -180,6 +180,8 @@ sim_touched_by(void **args, int output, struct sim_touched *t)
 		if (p > high)
 			high = p;
 	}
+	if (!high)
+		return;
 	low &= -sizeof(uintptr_t);
 	high += LAST_BYTES;
 	if (high > low + SCAN_BYTES)
