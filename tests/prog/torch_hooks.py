@@ -1,6 +1,7 @@
 """Hooks of tensors, modules and gradients: torch_hooks.py [DEVICE]."""
 
 import sys
+import time
 
 import torch
 import torch.nn as nn
@@ -21,3 +22,5 @@ for step in range(3):
     h.pow(2).sum().backward()
     x.grad = None
 print(len(seen), seen[0])
+# Autograd's threads give back what they hold: torch aborts where the interpreter is gone by then.
+time.sleep(0.3)

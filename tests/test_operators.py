@@ -1,0 +1,258 @@
+"""
+Operators, native sections, backward nodes and user ranges: what the taps saw against what
+RecordFunction reports for the same program, and against what the program does.
+"""
+
+import collections
+import dataclasses
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+
+OPS = {"TARE_LAYERS": "ops,cuda"}
+ORACLE = {"TARE_LAYERS": "ops-rf,cuda"}
+SPANS = {"SECTION", "CALLBACK", "GIL", "FRAME", "NODE", "OP_SPAN", "TARE"}
+CALLS = {"CALL", "LAUNCH", "COPY", "SET", "MEMORY", "SYNC"}
+
+
+def operator_name(symbol):
+    """One name for the symbol at::_ops::NAME_OVERLOAD::call and for the name "aten::NAME.OVERLOAD"."""
+    match = re.match(r"_ZN2at4_ops(\d+)", symbol)
+    if match:
+        return "aten::" + symbol[match.end() :][: int(match[1])]
+    return symbol.replace(".", "_")
+
+
+@dataclasses.dataclass
+class Open:
+    kind: str
+    index: int = -1  # of the operator, in Replay.ops
+    event: dict = None
+
+
+class Replay:
+    """One thread's events as a reader sees them: what is open, and so what each event is in."""
+
+    def __init__(self, symbols):
+        self.symbols = symbols
+        self.open = []
+        self.ops = []  # (name, index of the operator around it, or -1)
+        self.calls = []  # (name of the function, name of the operator around it)
+        self.nodes = []
+        self.sections = 0
+        self.unseen_leaves = 0
+        self.ranges = 0
+        self.deepest_range = 0
+
+    def around(self):
+        return next((entry.index for entry in reversed(self.open) if entry.index >= 0), -1)
+
+    def close_ops(self, count):
+        for _ in range(count):
+            assert self.open and self.open[-1].kind == "OP", "no operator is open in this span"
+            self.open.pop()
+
+    def close_span(self):
+        while self.open and self.open[-1].kind == "OP":
+            self.open.pop()
+        return self.open.pop() if self.open else None
+
+    def depth(self):
+        return sum(entry.kind != "OP" for entry in self.open)
+
+    def add(self, event):
+        kind = event["event"]
+        if kind == "OP":
+            self.close_ops(event["over"])
+        if kind in ("OP", "OP_SPAN"):
+            self.ops.append((operator_name(self.symbols[event["op"]]), self.around()))
+            self.open.append(Open(kind, len(self.ops) - 1, event))
+        elif kind == "OP_OVER":
+            self.close_ops(event["count"])
+        elif kind == "LEAVE":
+            self.close_span()
+        elif kind == "LEAVE_TO":
+            self.unseen_leaves += 1
+            while self.depth() > event["depth"]:
+                self.close_span()
+        elif kind in CALLS:
+            around = self.around()
+            self.calls.append((event["function"], self.ops[around][0] if around >= 0 else None))
+            self.open.append(Open(kind))
+        elif kind in SPANS:
+            self.sections += kind == "SECTION"
+            if kind == "NODE":
+                self.nodes.append(event)
+            self.open.append(Open(kind, event=event))
+        elif kind == "RANGE_BEGIN":
+            self.ranges += 1
+            self.deepest_range = max(self.deepest_range, self.ranges)
+        elif kind == "RANGE_END":
+            self.ranges -= 1
+            assert self.ranges >= 0
+
+
+def replay(dumped):
+    """{thread: Replay}."""
+    symbols = {record["op"]: record["symbol"] for record in dumped.records("OP")}
+    threads = collections.defaultdict(lambda: Replay(symbols))
+    for event in dumped.events():
+        threads[event["thread"]].add(event)
+    return dict(threads)
+
+
+def by_work(threads):
+    """The threads that ran operators, in an order that does not depend on their numbers."""
+    busy = [thread for thread in threads.values() if thread.ops]
+    return sorted(busy, key=lambda thread: (len(thread.ops), thread.ops))
+
+
+def layers(dumped):
+    return {record["layer"]: record["state"] for record in dumped.records("LAYER")}
+
+
+def without_unobserved(thread):
+    """RecordFunction is not told of the operators that make and end its own user ranges."""
+    kept, index = [], {-1: -1}
+    for i, (name, parent) in enumerate(thread.ops):
+        if name.startswith("profiler::"):
+            index[i] = index[parent]
+        else:
+            index[i] = len(kept)
+            kept.append((name, index[parent]))
+    return kept
+
+
+def assert_like_oracle(tapped, oracle):
+    """The same operators in the same order; in the same operator at least 98 % of the nested ones and of
+    the CUDA calls."""
+    tapped, oracle = by_work(replay(tapped)), by_work(replay(oracle))
+    assert len(tapped) == len(oracle)
+    nested = right = calls = right_calls = 0
+    for ours, theirs in zip(tapped, oracle):
+        assert ours.unseen_leaves == theirs.unseen_leaves == 0
+        ours_ops = without_unobserved(ours)
+        assert [name for name, _ in ours_ops] == [name for name, _ in theirs.ops]
+        for (_, parent), (_, expected) in zip(ours_ops, theirs.ops):
+            if parent >= 0 or expected >= 0:
+                nested += 1
+                right += parent == expected
+        assert [name for name, _ in ours.calls] == [name for name, _ in theirs.calls]
+        for (_, around), (_, expected) in zip(ours.calls, theirs.calls):
+            calls += 1
+            right_calls += around == expected
+    assert right >= 0.98 * nested, f"{nested - right} of {nested} nested operators in another one"
+    assert right_calls >= 0.98 * calls, f"{calls - right_calls} of {calls} calls in another operator"
+    return nested, calls
+
+
+PROGRAMS = ["training", "shapes", "hooks", "custom", "subclass", "checkpoint"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_operators_as_record_function(name, run_bare_and_traced, run_traced, dump, program, python):
+    command = [python, program(f"torch_{name}.py")]
+    tapped = dump(run_bare_and_traced(command, returncode=0, trace_env=OPS).trace)
+    oracle = dump(run_traced(command, trace_env=ORACLE).trace)
+    assert layers(tapped)["ops.tap"] == layers(tapped)["ops.section"] == 1
+    assert "ops.tap" not in layers(oracle) and layers(oracle)["ops.record_function"] == 1
+    assert not tapped.events("OP_SPAN") and not oracle.events("OP")
+    nested, _ = assert_like_oracle(tapped, oracle)
+    assert nested > 50
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_operators_on_a_device(name, sim, run_bare_and_traced, run_traced, dump, program, python):
+    command = sim([python, program(f"torch_{name}.py"), "cuda"])
+    tapped = dump(run_bare_and_traced(command, returncode=0, trace_env=OPS).trace)
+    oracle = dump(run_traced(command, trace_env=ORACLE).trace)
+    nested, calls = assert_like_oracle(tapped, oracle)
+    assert nested > 50 and calls > 20
+
+
+def test_frames_around_operators(run_bare_and_traced, run_traced, dump, program, python):
+    """With the frame layer the same holds, and nothing of one frame is open in another."""
+    command = [python, program("torch_shapes.py")]
+    tapped = dump(run_bare_and_traced(command, trace_env={"TARE_LAYERS": "frames,ops"}).trace)
+    oracle = dump(run_traced(command, trace_env={"TARE_LAYERS": "frames,ops-rf"}).trace)
+    assert_like_oracle(tapped, oracle)
+
+
+def count(thread):
+    return collections.Counter(name for name, _ in thread.ops)
+
+
+def test_counts(run_bare_and_traced, dump, program, python):
+    run = run_bare_and_traced([python, program("torch_counts.py")], returncode=0, trace_env=OPS)
+    dumped = dump(run.trace)
+    short, long, main = by_work(replay(dumped))
+    for thread, turns in ((short, 50), (long, 70)):
+        known = ("sinh", "neg", "cosh", "tan")
+        assert count(thread) == {f"aten::{name}": turns for name in known}
+        assert thread.sections >= 4 * turns
+    ops = count(main)
+    assert ops["aten::sinh"] == ops["aten::tan"] == 100
+    assert ops["aten::atan"] == 30
+    assert ops["aten::select_int"] == 3 * 40 - 40 and ops["aten::slice_Tensor"] == 40
+    assert len(main.nodes) == 3 * 30
+    assert not dumped.records("LOST")
+    names = {record["name"] for record in dumped.records("NODE_TYPE")}
+    assert any("AtanBackward0" in name for name in names)
+    assert any("AccumulateGrad" in name for name in names)
+
+
+def test_every_node_was_made(run_traced, dump, program, python):
+    """What MADE tells on the thread that made a node is what NODE tells where it is evaluated."""
+    for name in ("training", "custom", "hooks", "checkpoint"):
+        dumped = dump(run_traced([python, program(f"torch_{name}.py")], trace_env=OPS).trace)
+        torch_thread = {r["thread"]: r["torch_thread"] for r in dumped.records("TORCH_THREAD")}
+        made = {
+            (torch_thread[event["thread"]], event["sequence"] + i)
+            for event in dumped.events("MADE")
+            for i in range(event["count"])
+        }
+        nodes = dumped.events("NODE")
+        assert len(nodes) > 10
+        with_sequence = [(node["torch_thread"], node["sequence"] - 1) for node in nodes if node["sequence"]]
+        assert with_sequence and set(with_sequence) <= made
+        accumulate = [node for node in nodes if not node["sequence"]]
+        assert all("AccumulateGrad" in node["type_name"] for node in accumulate)
+
+
+def test_user_ranges(run_bare_and_traced, dump, program, python):
+    run = run_bare_and_traced([python, program("torch_ranges.py")], returncode=0, trace_env=OPS)
+    dumped = dump(run.trace)
+    threads = [thread for thread in replay(dumped).values() if thread.deepest_range]
+    assert len(threads) == 2
+    assert all(thread.ranges == 0 and thread.deepest_range == 2 for thread in threads)
+    begins = collections.Counter(event["name_text"] for event in dumped.events("RANGE_BEGIN"))
+    assert begins["main"] == begins["other"] == 4
+    assert begins["main/3"] == begins["other/raises"] == 1
+    assert len(dumped.events("RANGE_END")) == sum(begins.values()) == 2 * 9
+
+
+@pytest.mark.parametrize("how", [OPS, ORACLE, {}], ids=["tap", "record-function", "all"])
+def test_exception_ends_the_program(how, run_bare_and_traced, dump, program, python):
+    command = [python, program("torch_raises.py")]
+    run = run_bare_and_traced(command, returncode=1, trace_env=how)
+    ops = sum((count(thread) for thread in replay(dump(run.trace)).values()), collections.Counter())
+    assert ops["aten::matmul"] == 6 and ops["aten::add_Tensor"] == 5
+
+
+def test_no_operators_without_their_layer(run_bare_and_traced, dump, program, python):
+    run = run_bare_and_traced(
+        [python, program("torch_counts.py")], trace_env={"TARE_LAYERS": "frames"}
+    )
+    dumped = dump(run.trace)
+    assert not dumped.events("OP", "OP_SPAN", "SECTION", "NODE", "CALLBACK", "RANGE_BEGIN")
+    assert dumped.events("FRAME")
+
+
+def test_version(run_traced, dump, program, python):
+    import torch
+
+    dumped = dump(run_traced([python, program("torch_raises.py")], trace_env=OPS).trace)
+    info = {record["key"]: record["value"] for record in dumped.records("INFO")}
+    assert info["torch"] == torch.__version__
