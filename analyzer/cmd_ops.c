@@ -30,12 +30,13 @@ static const struct argp_option ops_options[] = {
 struct arguments {
 	struct trace_options trace;
 	unsigned group;
+	const char *by; /* as told */
 	const char *sort;
 	long top;
 	bool nested;
 };
 
-static error_t parse_groups(struct arguments *arguments, char *text, struct argp_state *state)
+static error_t parse_groups(struct arguments *arguments, const char *by, struct argp_state *state)
 {
 	static const struct {
 		const char *name;
@@ -45,21 +46,25 @@ static error_t parse_groups(struct arguments *arguments, char *text, struct argp
 		       { "line", GROUP_LINE },
 		       { "module", GROUP_MODULE },
 		       { "thread", GROUP_THREAD } };
-	char *word;
+	char *copy = strdup(by), *rest = copy, *word;
+	error_t error = 0;
 
+	arguments->by = by;
 	arguments->group = 0;
-	while ((word = strsep(&text, ","))) {
+	while (!error && (word = strsep(&rest, ","))) {
 		unsigned i = 0;
 
 		while (i < sizeof(groups) / sizeof(*groups) && strcmp(word, groups[i].name))
 			i++;
 		if (i == sizeof(groups) / sizeof(*groups))
-			return options_wrong(
+			error = options_wrong(
 				state, "--by is of op, site, line, module and thread, not '%s'",
 				word);
-		arguments->group |= groups[i].group;
+		else
+			arguments->group |= groups[i].group;
 	}
-	return 0;
+	free(copy);
+	return error;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -100,7 +105,9 @@ static void print(const struct arguments *arguments, struct run *run)
 		op_view_table(&view, (unsigned)top, run->chosen->wall_ns / model->unit_ns);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT:
-		table_print_text(table, "median µs a call", stdout);
+		printf("%scost by %s, median µs a call%s\n", output_style(STYLE_HEADING),
+		       arguments->by, output_style(STYLE_PLAIN));
+		table_print_text(table, NULL, stdout);
 		if (table_rows(table) < view.count - 1)
 			printf("… %u more; --top 0 shows all\n",
 			       view.count - 1 - table_rows(table));
@@ -132,6 +139,7 @@ int cmd_ops(int argc, char **argv)
 	struct arguments arguments = {
 		.trace = TRACE_OPTIONS_NONE,
 		.group = GROUP_OP | GROUP_SITE,
+		.by = "op,site",
 		.sort = "total",
 		.top = -1,
 	};

@@ -239,6 +239,21 @@ json_t *notes_json(const struct run *run)
 	return notes;
 }
 
+/* Words, on lines that fit the terminal: the first begins at column `at`, the next at `indent`. */
+static void print_wrapped(char *text, unsigned at, unsigned indent)
+{
+	char *word;
+
+	while ((word = strsep(&text, " "))) {
+		if (at > indent && at + 1 + text_width(word) > output_width()) {
+			printf("\n%*s", (int)indent - 1, "");
+			at = indent - 1;
+		}
+		printf(" %s", word);
+		at += 1 + text_width(word);
+	}
+}
+
 void notes_print(const struct run *run)
 {
 	json_t *notes = notes_json(run), *note;
@@ -248,8 +263,9 @@ void notes_print(const struct run *run)
 	{
 		char *safe = text_escape(json_string_value(note));
 
-		printf("%s%s %s%s\n", output_style(STYLE_FAINT), i ? "     " : "note:", safe,
-		       output_style(STYLE_PLAIN));
+		printf("%s%s", output_style(STYLE_FAINT), i ? "     " : "note:");
+		print_wrapped(safe, 5, 6);
+		printf("%s\n", output_style(STYLE_PLAIN));
 		free(safe);
 	}
 	json_decref(notes);
