@@ -22,9 +22,10 @@ static int compare_base(const void *key, const void *base)
 {
 	const struct part *part = key;
 	const char *name = *(const char *const *)base;
-	int order = strncmp(part->data, name, part->length);
+	size_t length = strlen(name);
+	int order = memcmp(part->data, name, part->length < length ? part->length : length);
 
-	return order ? order : -(name[part->length] != '\0');
+	return order ? order : part->length < length ? -1 : part->length > length;
 }
 
 static int is_base(const char *name, size_t length)

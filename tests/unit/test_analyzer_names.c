@@ -49,6 +49,10 @@ static void test_ops(void **state)
 	check_op("_ZN2at4_ops99mul_Tensor4callE", "at::_ops");
 	check_op("_ZN99999999999999999999at", "_ZN99999999999999999999at");
 	check_op("_ZN", "_ZN");
+	/* A zero byte inside. */
+	char *name = op_name_of_symbol("_ZN2at4_ops5add\0\0E", 17);
+	assert_string_equal(name, "aten::add");
+	free(name);
 }
 
 static void check_node(const char *type, const char *expected)
