@@ -38,6 +38,7 @@ void model_start(struct model *model, struct trace_reader *reader)
 	memory_grow(model->threads, model->definitions.thread_count, model->thread_room);
 	model->ranges = memory_zero(model->definitions.string_count, sizeof(*model->ranges));
 	loops_start(model, reader);
+	waits_start(model);
 }
 
 void model_finish(struct model *model, struct trace_reader *reader)
@@ -79,6 +80,8 @@ void model_free(struct model *model)
 	account_free(&model->program);
 	op_table_free(&model->op_table);
 	loops_free(&model->loops);
+	waits_free(&model->waits);
+	findings_free(&model->findings);
 	calls_free(&model->calls);
 	call_tree_free(&model->tree);
 	definitions_free(&model->definitions);

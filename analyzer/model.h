@@ -17,6 +17,7 @@
 #include "analyzer/ledger.h"
 #include "analyzer/loops.h"
 #include "analyzer/optable.h"
+#include "analyzer/waits.h"
 #include "traces/reader.h"
 
 /* An open span of a thread. The first of a thread's stack stands for the thread itself. */
@@ -100,6 +101,7 @@ struct model_thread {
 	struct model_thread *joined,
 		*works_for; /* while it waits in backward(): the one that works */
 	struct autograd_thread autograd;
+	struct wait_thread wait;
 	uint64_t launches, ops, events;
 	bool started;
 };
@@ -114,6 +116,8 @@ struct model {
 	struct calls calls;
 	struct op_table op_table;
 	struct loops loops;
+	struct waits waits;
+	struct findings findings;
 	uint32_t thread_room;
 	struct model_thread **threads; /* as definitions.threads; NULL: no events */
 	struct range_total *ranges;    /* as definitions.strings */

@@ -66,7 +66,7 @@ static void end_loose_count(struct model *model, struct model_thread *thread, ui
 }
 
 static void end_call(struct model *model, struct model_thread *thread, const struct span *span,
-		     uint64_t now)
+		     uint64_t result, uint64_t now)
 {
 	uint64_t all = now - span->enter, duration = all > span->inner ? all - span->inner : 0;
 	uint32_t class = span->class;
@@ -85,13 +85,15 @@ static void end_call(struct model *model, struct model_thread *thread, const str
 		thread->account.calls[LINE_COUNT + class]++;
 	}
 	context_call_ended(thread, class, duration, span->kind == TRACE_LAUNCH);
+	if (span->kind >= TRACE_COPY)
+		waits_ended(model, thread, class, duration, result, now);
 }
 
 static void end_special(struct model *model, struct model_thread *thread, const struct span *span,
-			uint64_t now)
+			uint64_t result, uint64_t now)
 {
 	if (span->flags & SPAN_CALL)
-		end_call(model, thread, span, now);
+		end_call(model, thread, span, result, now);
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
 	if (span->flags & SPAN_CONTEXT)
@@ -100,7 +102,8 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 		thread->contexts[thread->context_count - 1].open_ops--;
 }
 
-static inline void leave(struct model *model, struct model_thread *thread, uint64_t now)
+static inline void leave(struct model *model, struct model_thread *thread, uint64_t result,
+			 uint64_t now)
 {
 	if (__builtin_expect(thread->unseen, 0)) {
 		thread->unseen--;
@@ -118,7 +121,7 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	}
 	const struct span *span = &thread->stack[thread->top];
 	if (span->flags)
-		end_special(model, thread, span, now);
+		end_special(model, thread, span, result, now);
 	thread->top--;
 	thread->spans--;
 	struct span *around = &thread->stack[thread->top];
@@ -423,6 +426,8 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	span->class = class;
 	span->slot_mark = thread->account.units[slot];
 	span->bytes = copy ? event->fields[4] : 0;
+	if (event->code != TRACE_CALL || category == TRACE_CATEGORY_LIBRARY)
+		waits_called(model, thread, event, category, function);
 }
 
 /* CALLBACK, GIL, TARE, and spans that only a later version knows. */
@@ -487,7 +492,7 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 			      struct trace_reader *reader, const struct trace_event *event)
 {
 	switch (event->code) {
-	case TRACE_LEAVE: leave(model, thread, event->time); break;
+	case TRACE_LEAVE: leave(model, thread, event->fields[0], event->time); break;
 	case TRACE_LEAVE_TO: resync(model, thread, event->fields[0], event->time); break;
 	case TRACE_FRAME: enter_frame(model, thread, event); break;
 	case TRACE_SECTION: enter_section(model, thread, event); break;
@@ -512,8 +517,8 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 	case TRACE_SET:
 	case TRACE_MEMORY:
 	case TRACE_SYNC: enter_call(model, thread, event); break;
-	case TRACE_RESULT:
-	case TRACE_DEVICE: break;
+	case TRACE_RESULT: waits_result(model, thread, event->fields[0]); break;
+	case TRACE_DEVICE: waits_device(thread, event->fields[0]); break;
 	default: other_event(model, thread, reader, event); break;
 	}
 }
@@ -600,6 +605,7 @@ void walk_finish(struct model *model)
 			charge_top(model, thread, end);
 	}
 	process_settle(model, end);
+	waits_finish(model);
 	loops_finish(model, end);
 	account_size(&model->process, LINE_COUNT);
 }

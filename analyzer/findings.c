@@ -1,0 +1,297 @@
+/* findings.c: see findings.h. */
+#include "analyzer/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/model.h"
+
+#define PERIOD_AGREES 0.1 /* intervals are a period where they agree so well */
+
+const char *const finding_kind_names[FINDING_KINDS] = {
+#define KIND(NAME, name, title) name,
+#include "analyzer/waits.def"
+#undef KIND
+};
+
+const char *const finding_kind_titles[FINDING_KINDS] = {
+#define KIND(NAME, name, title) title,
+#include "analyzer/waits.def"
+#undef KIND
+};
+
+const char *const design_files[DESIGN_COUNT] = {
+#define DESIGN(NAME, file, why) [DESIGN_##NAME] = file,
+#include "analyzer/designs.def"
+#undef DESIGN
+};
+
+const char *const design_reasons[DESIGN_COUNT] = {
+#define DESIGN(NAME, file, why) [DESIGN_##NAME] = why,
+#include "analyzer/designs.def"
+#undef DESIGN
+};
+
+const char *const finding_class_names[CLASS_NAMES] = { "hot", "periodic", "once", "unknown" };
+
+void findings_free(struct findings *findings)
+{
+	for (uint32_t i = 0; i < findings->count; i++)
+		free(findings->rows[i].classes);
+	free(findings->rows);
+	hash_free(&findings->index);
+	*findings = (struct findings){ 0 };
+}
+
+/* ---------------------------------------------------------------- while the trace is read */
+
+static uint32_t row_of(struct findings *findings, const struct finding_key *key)
+{
+	const uint32_t *words = (const uint32_t *)key;
+	uint64_t mixed = 0;
+	uint32_t hash, probe, found;
+
+	for (unsigned i = 0; i < sizeof(*key) / sizeof(*words); i++)
+		mixed = hash_mix(mixed, words[i]);
+	hash = probe = (uint32_t)(mixed ^ mixed >> 32);
+	while ((found = hash_next(&findings->index, hash, &probe)))
+		if (!memcmp(&findings->rows[found].key, key, sizeof(*key)))
+			return found;
+	if (!findings->count) {
+		memory_grow(findings->rows, 1, findings->room);
+		findings->count = 1;
+	}
+	/* Beyond so many places they are one of that kind. */
+	if (findings->count >= FINDINGS_MAX) {
+		const struct finding_key rest = { .kind = key->kind, .explicit = key->explicit };
+
+		return findings->count >= 2 * FINDINGS_MAX ? 1 :
+		       memcmp(&rest, key, sizeof(rest))    ? row_of(findings, &rest) :
+							     1;
+	}
+	memory_grow(findings->rows, findings->count, findings->room);
+	findings->rows[findings->count].key = *key;
+	hash_add(&findings->index, hash, findings->count);
+	return findings->count++;
+}
+
+static void add_interval(struct finding_loop *in, uint64_t pass)
+{
+	uint64_t interval = pass - in->last_pass;
+
+	if (!in->passes) {
+		in->first_pass = pass;
+	} else {
+		if (!in->interval_most || interval < in->interval_least)
+			in->interval_least = interval;
+		if (interval > in->interval_most)
+			in->interval_most = interval;
+	}
+	in->last_pass = pass;
+	in->passes++;
+}
+
+/* A wait in a loop, in its pass that runs now. */
+static void add_loop(struct finding *finding, uint32_t node, uint64_t pass)
+{
+	struct finding_loop *in = finding->loops;
+
+	while (in < finding->loops + finding->loop_count && in->node != node)
+		in++;
+	if (in == finding->loops + finding->loop_count) {
+		if (finding->loop_count == FINDING_LOOPS_MAX)
+			return;
+		finding->loop_count++;
+		*in = (struct finding_loop){ .node = node };
+	}
+	in->count++;
+	if (!in->passes || pass != in->last_pass)
+		add_interval(in, pass);
+}
+
+static void add_loops(struct model *model, struct finding *finding,
+		      const struct model_thread *thread)
+{
+	for (uint32_t i = 0; i < thread->run_count; i++) {
+		const struct loop_node *node = &model->loops.nodes[thread->runs[i].node];
+
+		/* Of a loop that recurses the innermost run is as good as any. */
+		if (!thread->runs[i].recursive)
+			add_loop(finding, thread->runs[i].node, node->passes);
+	}
+}
+
+/* The thread whose loops a wait is in: on autograd's threads, of who waits in backward(). */
+static const struct model_thread *looping(const struct model *model,
+					  const struct model_thread *thread)
+{
+	if (thread->run_count)
+		return thread;
+	if (thread->works_for)
+		return thread->works_for;
+	for (uint32_t i = 0; i < thread->context_count; i++)
+		if (thread->contexts[i].key.kind == OP_KIND_NODE && model->main)
+			return model->main;
+	return thread;
+}
+
+uint32_t findings_add(struct model *model, const struct model_thread *thread,
+		      const struct finding_key *given, uint64_t bytes, uint64_t time)
+{
+	const struct model_thread *loops = looping(model, thread);
+	struct finding_key key = *given;
+
+	if (loops->run_count) {
+		const struct loop_run *run = &loops->runs[loops->run_count - 1];
+
+		key.loop_code = model->loops.nodes[run->node].code;
+		key.loop = model->loops.nodes[run->node].loop;
+	}
+	uint32_t number = row_of(&model->findings, &key);
+	struct finding *finding = &model->findings.rows[number];
+
+	if (!finding->count++)
+		finding->first_time = time;
+	if (bytes > finding->bytes)
+		finding->bytes = bytes;
+	add_loops(model, finding, loops);
+	if (thread->works_for && thread->works_for != loops)
+		add_loops(model, finding, thread->works_for);
+	return number;
+}
+
+void findings_add_call(struct findings *findings, uint32_t number, uint32_t class,
+		       uint64_t duration)
+{
+	struct finding *finding = &findings->rows[number];
+	uint32_t i = 0;
+
+	while (i < finding->class_count && finding->classes[i].class != class)
+		i++;
+	if (i == finding->class_count) {
+		/* Durations of few: then the first stands for the rest. */
+		if (i == FINDING_CLASSES_MAX)
+			i = 0;
+		else
+			finding->class_count++;
+		memory_grow(finding->classes, i, finding->class_room);
+		if (i)
+			finding->classes[i] = (struct finding_class){ .class = class };
+		else if (!finding->classes[0].class)
+			finding->classes[0].class = class;
+	}
+	finding->classes[i].count++;
+	finding->classes[i].sum += duration;
+}
+
+/* ---------------------------------------------------------------- once the trace was read */
+
+/* Passes of a loop wherever it ran; NAN where one of them is not known. */
+static double passes_of(const struct model *model, uint32_t code, uint32_t loop)
+{
+	double passes = 0;
+
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
+		const struct loop_node *node = &model->loops.nodes[i];
+
+		if (node->code != code || node->loop != loop)
+			continue;
+		if (!node->passes_known)
+			return NAN;
+		passes += (double)node->passes;
+	}
+	return passes;
+}
+
+/* What a finding has in all nodes of its nearest loop. */
+static struct finding_loop in_nearest(const struct model *model, const struct finding *finding)
+{
+	struct finding_loop sum = { 0 };
+
+	for (uint32_t i = 0; i < finding->loop_count; i++) {
+		const struct finding_loop *in = &finding->loops[i];
+		const struct loop_node *node = &model->loops.nodes[in->node];
+
+		if (node->code != finding->key.loop_code || node->loop != finding->key.loop)
+			continue;
+		if (!sum.passes)
+			sum = *in;
+		else {
+			sum.count += in->count;
+			sum.passes += in->passes;
+			if (in->interval_least < sum.interval_least)
+				sum.interval_least = in->interval_least;
+			if (in->interval_most > sum.interval_most)
+				sum.interval_most = in->interval_most;
+		}
+	}
+	return sum;
+}
+
+static void classify(struct verdict *verdict, const struct finding_loop *in, double passes)
+{
+	double mean = (double)(in->interval_least + in->interval_most) / 2;
+
+	if (isnan(passes)) {
+		verdict->class = CLASS_UNKNOWN;
+	} else if (in->passes < 2 && passes >= 2) {
+		verdict->class = CLASS_ONCE;
+	} else if (2 * (double)in->passes >= passes) {
+		verdict->class = passes >= 2 ? CLASS_HOT : CLASS_ONCE;
+	} else {
+		verdict->class = CLASS_PERIODIC;
+		if ((double)(in->interval_most - in->interval_least) <= PERIOD_AGREES * mean)
+			verdict->period = mean;
+	}
+}
+
+struct verdict finding_verdict(struct model *model, const struct finding *finding,
+			       uint32_t main_loop)
+{
+	struct verdict verdict = {
+		.class = CLASS_ONCE,
+		.per_pass = NAN,
+		.main_per_pass = NAN,
+		.period = NAN,
+		.passes = NAN,
+		.gap_ns = model_ns(model, (double)finding->gap),
+	};
+
+	if (finding->key.loop) {
+		struct finding_loop nearest = in_nearest(model, finding);
+
+		verdict.passes = passes_of(model, finding->key.loop_code, finding->key.loop);
+		verdict.per_pass = (double)finding->count / verdict.passes;
+		classify(&verdict, &nearest, verdict.passes);
+	}
+	for (uint32_t i = 0; main_loop && i < finding->loop_count; i++)
+		if (finding->loops[i].node == main_loop) {
+			const struct loop_node *node = &model->loops.nodes[main_loop];
+			double passes = node->passes_known ? (double)node->passes : NAN;
+
+			verdict.in_main = true;
+			verdict.main_per_pass = (double)finding->loops[i].count / passes;
+			verdict.period = NAN;
+			classify(&verdict, &finding->loops[i], passes);
+		}
+	for (uint32_t i = 0; i < finding->class_count; i++) {
+		const struct finding_class *class = &finding->classes[i];
+		double cost;
+
+		verdict.wait_ns +=
+			model_ns(model, calls_split(&model->calls, class->class, class->count,
+						    (int64_t) class->sum, &cost));
+	}
+	verdict.warm_up = finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE;
+	return verdict;
+}
+
+const char *finding_op(const struct model *model, const struct finding *finding)
+{
+	const struct finding_key *key = &finding->key;
+
+	return key->op_kind == OP_KIND_OPERATOR ? model->definitions.ops[key->op] :
+	       key->op_kind == OP_KIND_NODE     ? model->definitions.node_types[key->op] :
+						  NULL;
+}

@@ -1,0 +1,117 @@
+/*
+ * findings.h: the waits of a trace by place and cause: how often, in which passes, how long.
+ *
+ * For waits.c, which adds to them, and for cmd_*.c at the end. Bounded by distinct places.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/hash.h"
+
+struct model;
+struct model_thread;
+
+#define FINDINGS_MAX        (1u << 16)
+#define FINDING_LOOPS_MAX   24 /* loops around a wait that are told apart */
+#define FINDING_CLASSES_MAX 64
+
+enum finding_kind {
+#define KIND(NAME, name, title) FINDING_##NAME,
+#include "analyzer/waits.def"
+#undef KIND
+	FINDING_KINDS,
+};
+
+extern const char *const finding_kind_names[FINDING_KINDS],
+	*const finding_kind_titles[FINDING_KINDS];
+
+enum design {
+	DESIGN_NONE,
+#define DESIGN(NAME, file, why) DESIGN_##NAME,
+#include "analyzer/designs.def"
+#undef DESIGN
+	DESIGN_COUNT,
+};
+
+extern const char *const design_files[DESIGN_COUNT], *const design_reasons[DESIGN_COUNT];
+
+/* All bytes count. */
+struct finding_key {
+	uint32_t kind;           /* enum finding_kind */
+	uint32_t explicit;       /* no operator is open around it: the program asks for it */
+	uint32_t design;         /* enum design */
+	uint32_t op_kind, op;    /* the top operator, as in op_key; op_kind OP_KIND_SECTION: none */
+	uint32_t function, copy; /* the call; the copy that it waits for, or 0 */
+	uint32_t code, site, user_code, user_site;
+	uint32_t backward_code, backward_site; /* on autograd's threads: who waits in backward() */
+	uint32_t thread;
+	uint32_t loop_code, loop; /* the nearest; 0: none */
+};
+
+/* Of a finding within one loop. */
+struct finding_loop {
+	uint32_t node;
+	uint64_t count, passes; /* waits; passes with one */
+	uint64_t first_pass, last_pass;
+	uint64_t interval_least, interval_most; /* passes from one with a wait to the next */
+};
+
+struct finding_class {
+	uint32_t class;
+	uint64_t count, sum;
+};
+
+struct finding {
+	struct finding_key key;
+	uint64_t count, bytes; /* bytes: of the largest copy */
+	uint64_t first_time;
+	uint64_t gap; /* clock units */
+	struct finding_loop loops[FINDING_LOOPS_MAX];
+	uint32_t loop_count;
+	struct finding_class *classes;
+	uint32_t class_count, class_room;
+};
+
+struct findings {
+	struct finding *rows; /* from 1 */
+	uint32_t count, room;
+	struct hash_table index;
+};
+
+/* Adds a wait: in the loops that `thread`, and who waits for it, are in. Returns its row. */
+uint32_t findings_add(struct model *model, const struct model_thread *thread,
+		      const struct finding_key *key, uint64_t bytes, uint64_t time);
+
+/* A call of that class was part of it. */
+void findings_add_call(struct findings *findings, uint32_t finding, uint32_t class,
+		       uint64_t duration);
+
+void findings_free(struct findings *findings);
+
+/* ---------------------------------------------------------------- once the trace was read */
+
+enum finding_class_name { CLASS_HOT, CLASS_PERIODIC, CLASS_ONCE, CLASS_UNKNOWN, CLASS_NAMES };
+
+extern const char *const finding_class_names[CLASS_NAMES];
+
+/* What is said of a finding. Ratios and ns; NAN: not known. */
+struct verdict {
+	enum finding_class_name class;
+	double per_pass, main_per_pass, period;
+	double passes; /* of the nearest loop, in all */
+	double wait_ns, gap_ns;
+	bool in_main;
+	bool warm_up; /* memory that is allocated once, or is no loop's: no finding */
+};
+
+/* `main_loop`: a node, or LOOP_NONE. */
+struct verdict finding_verdict(struct model *model, const struct finding *finding,
+			       uint32_t main_loop);
+
+/* What to do about it; NULL where the calls do not tell the cause. */
+const char *finding_hint(const struct model *model, const struct finding *finding);
+
+/* The name of its operator; NULL: there is none. */
+const char *finding_op(const struct model *model, const struct finding *finding);

@@ -1,0 +1,27 @@
+/* hints.c: what to do about a finding, from hints.def. */
+#include <string.h>
+
+#include "analyzer/findings.h"
+#include "analyzer/model.h"
+
+static const struct {
+	enum finding_kind kind;
+	const char *op, *function, *text;
+} hints[] = {
+#define HINT(kind, op, function, text) { FINDING_##kind, op, function, text },
+#include "analyzer/hints.def"
+#undef HINT
+};
+
+const char *finding_hint(const struct model *model, const struct finding *finding)
+{
+	const char *op = finding_op(model, finding);
+	const char *function = model->definitions.codes[finding->key.code].name;
+
+	for (unsigned i = 0; i < sizeof(hints) / sizeof(*hints); i++)
+		if (hints[i].kind == (enum finding_kind)finding->key.kind &&
+		    !strncmp(op ? op : "", hints[i].op, strlen(hints[i].op)) &&
+		    strstr(function, hints[i].function))
+			return hints[i].text;
+	return NULL;
+}

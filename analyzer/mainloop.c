@@ -1,0 +1,233 @@
+/* mainloop.c: see mainloop.h. */
+#include "analyzer/mainloop.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/display.h"
+#include "analyzer/ledger_view.h"
+#include "analyzer/model.h"
+#include "analyzer/origin.h"
+#include "analyzer/table.h"
+
+#define PASSES_LEAST 3
+#define TIME_SHARE   0.5 /* of the time after the start-up */
+#define DEVICE_BOUND 0.2 /* waits in a pass */
+#define INNER_SHARE  0.8 /* of the time and the operators of the loop around */
+
+double main_loop_scope(const struct model *model)
+{
+	uint64_t start = model->startup_ended ? model->startup_end : model->open;
+	uint64_t end = model->program_end > start ? model->program_end : model->end;
+
+	return end > start ? (double)(end - start) : 0;
+}
+
+/* Of those directly in `parent`, the one with most time. */
+static uint32_t longest_in(const struct model *model, uint32_t parent)
+{
+	const struct loop_node *nodes = model->loops.nodes;
+	uint32_t longest = LOOP_NONE;
+
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
+		if (nodes[i].parent == parent && nodes[i].time &&
+		    (!longest || nodes[i].time > nodes[longest].time))
+			longest = i;
+	return longest;
+}
+
+static bool has_most_of(const struct loop_node *inner, const struct loop_node *outer)
+{
+	return (double)inner->time >= INNER_SHARE * (double)outer->time &&
+	       inner->row_count >= INNER_SHARE * outer->row_count;
+}
+
+static bool has_passes(const struct loop_node *node)
+{
+	return node->passes_known && node->passes >= PASSES_LEAST;
+}
+
+uint32_t main_loop_find(const struct model *model)
+{
+	const struct loop_node *nodes = model->loops.nodes;
+	double least = TIME_SHARE * main_loop_scope(model);
+	uint32_t found = longest_in(model, LOOP_MAIN_THREAD), inner;
+
+	while (found && !has_passes(&nodes[found]) && (double)nodes[found].time >= least)
+		found = longest_in(model, found);
+	if (!found || (double)nodes[found].time < least)
+		return LOOP_NONE;
+	/* On the way a loop with few passes may be in between, such as one over two files. */
+	for (uint32_t at = found;
+	     (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]); at = inner)
+		if (has_passes(&nodes[inner]))
+			found = inner;
+	return found;
+}
+
+uint32_t loop_line(const struct model *model, uint32_t code, uint32_t loop)
+{
+	return model->definitions.codes[code].loops->loops[loop].line;
+}
+
+char *loop_text(const struct model *model, uint32_t code, uint32_t loop)
+{
+	char *file = origin_short(model->definitions.codes[code].file), *out;
+
+	if (asprintf(&out, "%s:%u", file, loop_line(model, code, loop)) < 0)
+		out = NULL;
+	free(file);
+	return out;
+}
+
+static bool is_end_of(const char *path, const char *end, size_t length)
+{
+	size_t all = strlen(path);
+
+	return all >= length && !memcmp(path + all - length, end, length) &&
+	       (all == length || path[all - length - 1] == '/');
+}
+
+uint32_t main_loop_named(const struct model *model, const char *place)
+{
+	const char *colon = strrchr(place, ':');
+	const struct loop_node *nodes = model->loops.nodes;
+	uint32_t found = LOOP_NONE;
+
+	if (!colon)
+		return LOOP_NONE;
+	unsigned long line = strtoul(colon + 1, NULL, 10);
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
+		if (loop_line(model, nodes[i].code, nodes[i].loop) == line &&
+		    is_end_of(model->definitions.codes[nodes[i].code].file, place,
+			      (size_t)(colon - place)) &&
+		    (!found || nodes[i].time > nodes[found].time))
+			found = i;
+	return found;
+}
+
+uint32_t main_loop_candidates(const struct model *model, uint32_t chosen, uint32_t *found,
+			      uint32_t room)
+{
+	const struct loop_node *nodes = model->loops.nodes;
+	double least = TIME_SHARE / 5 * main_loop_scope(model);
+	uint32_t count = 0;
+
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
+		uint32_t root = i, at;
+
+		while (root >= LOOP_FIRST)
+			root = nodes[root].parent;
+		if (i == chosen || root != LOOP_MAIN_THREAD || !has_passes(&nodes[i]) ||
+		    (double)nodes[i].time < least)
+			continue;
+		for (at = count; at && nodes[found[at - 1]].time < nodes[i].time; at--)
+			if (at < room)
+				found[at] = found[at - 1];
+		if (at < room)
+			found[at] = i;
+		count += count < room;
+	}
+	return count;
+}
+
+bool main_loop_ledger(struct model *model, uint32_t number, struct ledger *ledger)
+{
+	const struct loop_node *node = &model->loops.nodes[number];
+
+	if (!node->account_known || node->account_missed)
+		return false;
+	*ledger = ledger_of(&node->account, &model->calls);
+	return true;
+}
+
+json_t *main_loop_json(struct model *model, uint32_t number)
+{
+	const struct loop_node *node = &model->loops.nodes[number];
+	const struct def_code *code = &model->definitions.codes[node->code];
+	uint32_t line = loop_line(model, node->code, node->loop);
+	json_t *json = json_object(), *pass = json_object();
+	double passes = (double)node->passes;
+	struct ledger ledger;
+
+	json_object_set_new(json, "file", json_string(code->file));
+	json_object_set_new(json, "line", line ? json_integer(line) : json_null());
+	json_object_set_new(json, "function", json_string(code->name));
+	json_object_set_new(json, "passes",
+			    node->passes_known ? json_integer((json_int_t)node->passes) :
+						 json_null());
+	json_object_set_new(json, "total_ns", output_number(model_ns(model, (double)node->time)));
+	json_object_set_new(json, "share",
+			    output_number((double)node->time / fmax(main_loop_scope(model), 1)));
+	json_object_set_new(
+		pass, "median",
+		output_number(model_ns(model, histogram_percentile(&node->pass_times, 0.5))));
+	json_object_set_new(
+		pass, "p10",
+		output_number(model_ns(model, histogram_percentile(&node->pass_times, 0.1))));
+	json_object_set_new(pass, "mean",
+			    output_number(node->passes_known ?
+						  model_ns(model, (double)node->time / passes) :
+						  NAN));
+	json_object_set_new(json, "pass_ns", pass);
+	if (node->passes_known && main_loop_ledger(model, number, &ledger)) {
+		ledger.wall /= passes;
+		for (unsigned i = 0; i < LINE_COUNT; i++)
+			ledger.lines[i] /= passes;
+		json_object_set_new(json, "ledger", ledger_json(model, &ledger));
+	} else {
+		json_object_set_new(json, "ledger", json_null());
+	}
+	return json;
+}
+
+/* Waiting for the device is so much of the pass that less work on the host would not help. */
+static const char *verdict(const struct ledger *ledger)
+{
+	return ledger->lines[LINE_wait] >= DEVICE_BOUND * ledger->wall ? "device-bound" :
+									 "overhead-bound";
+}
+
+void main_loop_print(struct model *model, uint32_t number)
+{
+	char room[TEXT_NUMBER_ROOM], count[TEXT_NUMBER_ROOM], *place, *safe;
+	uint32_t others[3];
+	struct ledger ledger;
+
+	if (!number) {
+		printf("no main loop: none has %d passes and half of the time; --loop FILE:LINE chooses one\n",
+		       PASSES_LEAST);
+	} else {
+		const struct loop_node *node = &model->loops.nodes[number];
+
+		place = loop_text(model, node->code, node->loop);
+		safe = text_escape(place);
+		printf("%smain loop%s  %s in %s    ", output_style(STYLE_HEADING),
+		       output_style(STYLE_PLAIN), safe, model->definitions.codes[node->code].name);
+		free(safe);
+		free(place);
+		if (node->passes_known)
+			printf("%s passes, %s a pass", text_count(count, (double)node->passes),
+			       text_ns(room,
+				       model_ns(model, (double)node->time) / (double)node->passes));
+		else
+			printf("passes cannot be told apart");
+		if (main_loop_ledger(model, number, &ledger) && ledger.wall > 0)
+			printf("    %s", verdict(&ledger));
+		putchar('\n');
+	}
+	uint32_t found = main_loop_candidates(model, number, others, 3);
+	for (uint32_t i = 0; i < found; i++) {
+		const struct loop_node *node = &model->loops.nodes[others[i]];
+
+		place = loop_text(model, node->code, node->loop);
+		safe = text_escape(place);
+		printf("%s%s%s (%s)", i ? ", " : output_style(STYLE_FAINT),
+		       i ? "" : "others: ", safe, text_count(count, (double)node->passes));
+		free(safe);
+		free(place);
+	}
+	if (found)
+		printf("%s\n", output_style(STYLE_PLAIN));
+}
