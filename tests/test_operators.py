@@ -8,6 +8,7 @@ import dataclasses
 import re
 
 import pytest
+from conftest import LIBTARE
 
 pytest.importorskip("torch")
 
@@ -256,3 +257,35 @@ def test_version(run_traced, dump, program, python):
     dumped = dump(run_traced([python, program("torch_raises.py")], trace_env=OPS).trace)
     info = {record["key"]: record["value"] for record in dumped.records("INFO")}
     assert info["torch"] == torch.__version__
+
+
+def test_waits_for_the_gil(run_bare_and_traced, dump, program, python):
+    run = run_bare_and_traced([python, program("torch_gil.py")], trace_env=OPS)
+    dumped = dump(run.trace)
+    main = max(replay(dumped).values(), key=lambda thread: thread.sections)
+    assert main.unseen_leaves == 0 and count(main)["aten::exp"] == 60
+    assert dumped.events("GIL")
+
+
+def test_forked_child(run_bare_and_traced, dump, program, python):
+    run = run_bare_and_traced([python, program("torch_fork.py")], returncode=0, trace_env=OPS)
+    assert len(run.traces) == 2
+    parent, child = (
+        sum((count(thread) for thread in replay(dump(trace)).values()), collections.Counter())
+        for trace in run.traces
+    )
+    assert (parent["aten::sinh"], parent["aten::cosh"]) == (5, 3)
+    assert (child["aten::sinh"], child["aten::cosh"]) == (7, 7)
+
+
+def test_record_function_where_the_tap_does_not_fire(run_traced, dump, program, python):
+    """After some sections without an operator, RecordFunction takes over, and the trace says so."""
+    before = program("torch_untapped.c", "-shared", "-fPIC")
+    trace_env = {**OPS, "LD_PRELOAD": f"{before}:{LIBTARE}"}
+    dumped = dump(run_traced([python, program("torch_many.py")], trace_env=trace_env).trace)
+    assert layers(dumped)["ops.tap"] == 2 and layers(dumped)["ops.record_function"] == 1
+    assert not dumped.events("OP")
+    (thread,) = by_work(replay(dumped))
+    assert 50 <= count(thread)["aten::sinh"] < 100
+    parents = {name: thread.ops[parent][0] for name, parent in thread.ops if parent >= 0}
+    assert parents["aten::copy_"] == "aten::_to_copy"
