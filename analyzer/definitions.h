@@ -93,6 +93,22 @@ enum layer_state definitions_layer_state(const struct definitions *definitions, 
 /* Whether it is known not to have been on. */
 bool definitions_layer_off(const struct definitions *definitions, const char *name);
 
+/*
+ * The site of a call as others of the same instruction have it. CPython 3.11 makes a call in two
+ * instructions, of which a specialised first one does the work of both.
+ */
+static inline uint32_t code_call_site(const struct def_code *code, uint32_t site)
+{
+	enum { PRECALL = 166, CALL = 171, PRECALL_UNITS = 2 };
+	uint64_t at = 2 * ((uint64_t)site - 1);
+
+	return site > PRECALL_UNITS && at + 1 < code->bytecode_bytes &&
+			       code->bytecode[at] == CALL &&
+			       code->bytecode[at - 2 * PRECALL_UNITS] == PRECALL ?
+		       site - PRECALL_UNITS :
+		       site;
+}
+
 /* The loops in its bytecode, found at the first call; NULL: none, or not known. */
 struct code_loops *code_find_loops(struct def_code *code);
 

@@ -233,10 +233,10 @@ static void classify(struct verdict *verdict, const struct finding_loop *in, dou
 {
 	double mean = (double)(in->interval_least + in->interval_most) / 2;
 
-	if (isnan(passes)) {
-		verdict->class = CLASS_UNKNOWN;
-	} else if (in->passes < 2 && passes >= 2) {
+	if (in->count < 2 || (in->passes < 2 && passes >= 2)) {
 		verdict->class = CLASS_ONCE;
+	} else if (isnan(passes)) {
+		verdict->class = CLASS_UNKNOWN;
 	} else if (2 * (double)in->passes >= passes) {
 		verdict->class = passes >= 2 ? CLASS_HOT : CLASS_ONCE;
 	} else {

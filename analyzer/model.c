@@ -48,7 +48,7 @@ void model_finish(struct model *model, struct trace_reader *reader)
 	/* Recording that was stopped ends with the last event; the process's end may be much later. */
 	model->end = model->last_event > model->open ? model->last_event : model->open;
 	if (header->stopped == TRACE_STOP_NONE && header->ended != TRACE_END_NONE &&
-	    header->end.units > model->end)
+	    header->end.units > model->end && model_time_is_sane(model, header->end.units))
 		model->end = header->end.units;
 	for (uint32_t i = 1; i < model->definitions.function_count; i++)
 		model->has_library |= model->definitions.functions[i].category ==

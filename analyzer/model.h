@@ -40,6 +40,7 @@ struct span {
 	uint8_t kind;       /* enum trace_event_code; TREE_KIND_NONE: the thread */
 	uint8_t flags;      /* enum span_flags */
 	bool user;          /* frames: `code` is the user's */
+	bool two_calls;     /* frames: see code_call_site */
 	bool importing;     /* in or below the interpreter's import machinery */
 };
 
@@ -149,6 +150,12 @@ void model_start(struct model *model, struct trace_reader *reader);
 void model_finish(struct model *model, struct trace_reader *reader);
 
 void model_free(struct model *model);
+
+/* A trace of more than 2^56 units, years, is damaged there. */
+static inline bool model_time_is_sane(const struct model *model, uint64_t time)
+{
+	return time - model->open < (uint64_t)1 << 56;
+}
 
 static inline double model_ns(const struct model *model, double units)
 {

@@ -265,8 +265,7 @@ static void open_gap(struct model *model, uint32_t device, uint32_t finding, uin
 
 static uint32_t add(struct model *model, struct model_thread *thread, const struct wait_call *call)
 {
-	uint32_t finding = findings_add(model, thread, &call->key,
-					call->code == TRACE_COPY ? call->bytes : 0, call->start);
+	uint32_t finding = findings_add(model, thread, &call->key, call->bytes, call->start);
 
 	if (call->class)
 		findings_add_call(&model->findings, finding, call->class, call->duration);

@@ -283,10 +283,14 @@ static inline uint32_t note_site(struct model *model, struct model_thread *threa
 {
 	if (site) {
 		frame->site = narrow(site);
+		if (frame->two_calls)
+			frame->site =
+				code_call_site(&model->definitions.codes[frame->code], frame->site);
 		if (frame->loops)
 			loops_event(model, thread, frame, frame->site, what, now);
+		return frame->site;
 	}
-	return narrow(site);
+	return 0;
 }
 
 static inline void enter_frame(struct model *model, struct model_thread *thread,
@@ -316,6 +320,7 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->code = code;
 	span->site = 0;
 	span->loops = code_find_loops(&model->definitions.codes[code]);
+	span->two_calls = definition->python == 0x030b;
 	span->loop_last = 0;
 	span->run_first = thread->run_count;
 	span->user = definition->user;
@@ -568,6 +573,12 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 
 	if (!batch->count)
 		return;
+	if (__builtin_expect(!model_time_is_sane(model, batch->events[batch->count - 1].time) ||
+				     !model_time_is_sane(model, batch->events[0].time),
+			     0)) {
+		model->resyncs++;
+		return;
+	}
 	memory_grow(model->threads, index, model->thread_room);
 	if (!model->threads[index])
 		model->threads[index] = start_thread(model, index, batch);
