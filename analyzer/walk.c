@@ -568,7 +568,7 @@ static struct model_thread *start_thread(struct model *model, uint32_t index,
 
 void walk_batch(struct model *model, struct trace_reader *reader, const struct trace_batch *batch)
 {
-	uint32_t index = definitions_thread(&model->definitions, batch->thread);
+	uint32_t index = id_map_get(&model->definitions.thread_ids, batch->thread);
 	struct model_thread *thread;
 
 	if (!batch->count)
@@ -579,9 +579,12 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		model->resyncs++;
 		return;
 	}
-	memory_grow(model->threads, index, model->thread_room);
-	if (!model->threads[index])
-		model->threads[index] = start_thread(model, index, batch);
+	if (__builtin_expect(!index || !model->threads[index], 0)) {
+		index = definitions_thread(&model->definitions, batch->thread);
+		memory_grow(model->threads, index, model->thread_room);
+		if (!model->threads[index])
+			model->threads[index] = start_thread(model, index, batch);
+	}
 	thread = model->threads[index];
 
 	uint64_t first = batch->events[0].time;
