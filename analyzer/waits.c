@@ -53,6 +53,8 @@ static void forget_range(struct waits *waits, uint64_t start, uint64_t end)
 
 	while (last < waits->range_count && waits->ranges[last].start < end)
 		last++;
+	if (last == first)
+		return;
 	memmove(&waits->ranges[first], &waits->ranges[last],
 		(waits->range_count - last) * sizeof(*waits->ranges));
 	waits->range_count -= last - first;
