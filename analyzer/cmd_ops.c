@@ -16,7 +16,9 @@ enum { OPTION_BY = 0x100, OPTION_SORT, OPTION_TOP, OPTION_NESTED, OPTION_LOOP };
 
 static const struct argp_option ops_options[] = {
 	{ "by", OPTION_BY, "KEYS", 0,
-	  "Group by op, site, line, module, thread, or several with commas (op,site)", 0 },
+	  "Group by op, site, line (of your own code), module (Python's), thread, or "
+	  "several with commas (op,site)",
+	  0 },
 	{ "sort", OPTION_SORT, "KEY", 0,
 	  "total, fixed, wait, python, framework, library, launch, copy, memory, gil, first, calls, launches, name",
 	  0 },
