@@ -11,8 +11,8 @@ import sys
 HEAD = """/*
  * op_names.def: names of PyTorch's operators, without overloads: BASE("add_") BASE("clamp_min") ...
  *
- * Made by gen_op_names.py from torch 1.13 to 2.14; sorted by bytes. at::_ops::clamp_min_Tensor is clamp_min.Tensor, not
- * clamp.min_Tensor: only a list can tell.
+ * Made by gen_op_names.py from torch 1.13 to 2.14; sorted by bytes. at::_ops::clamp_min_Tensor is
+ * clamp_min.Tensor, not clamp.min_Tensor: only a list can tell.
  */
 /* clang-format off */
 """
