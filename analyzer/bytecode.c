@@ -316,11 +316,17 @@ bool bytecode_loops(struct code_loops *loops, uint32_t python, uint32_t first_li
 		    !leads_to(&search, first, unit, 0, loops->units, NOWHERE))
 			continue;
 		memory_grow(loops->loops, loops->count, room);
+		uint32_t next = search.steps[first].next;
+
 		line = least_line(0, python, first_line, lines, first);
 		line = least_line(line, python, first_line, lines, unit);
 		add_loop(loops, &room,
-			 (struct code_loop){
-				 .first = first, .last = unit, .head = first, .line = line });
+			 (struct code_loop){ .first = first,
+					     .last = unit,
+					     .head = first,
+					     .asks_until = search.steps[first].iterates ? next :
+											  first,
+					     .line = line });
 	}
 	if (loops->count > 1) {
 		qsort(loops->loops + 1, loops->count - 1, sizeof(*loops->loops), compare);

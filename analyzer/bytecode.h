@@ -18,7 +18,8 @@
 
 struct code_loop {
 	uint32_t first, last; /* from the first instruction of a pass to its last jump back */
-	uint32_t head;  /* where the jumps lead: `first`, or behind a test that is there twice */
+	uint32_t head; /* where the jumps lead: `first`, or behind a test that is there twice */
+	uint32_t asks_until; /* `for`: behind the instruction that asks the iterator, at `first`; else `first` */
 	uint32_t line;  /* 0: not known */
 	uint16_t outer; /* the loop around; 0: none */
 	uint16_t depth; /* loops around */

@@ -8,7 +8,7 @@
 #include "analyzer/process_ledger.h"
 
 #define PEEK_FRAMES     (1u << 17) /* events looked at for the direct distance */
-#define PEEK_SHARE      1000       /* a distance that fewer of them have is an accident */
+#define PEEK_SHARE      20 /* a distance that fewer of them have is not that of plain calls */
 #define GENERATOR_FLAGS (0x20u | 0x80u | 0x200u)
 
 /* A loop inside another is not watched any longer as a main loop if after that many passes... */
@@ -127,8 +127,10 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 	struct loop_node *node = &loops->nodes[number];
 	bool recursive = node->open++, watched;
 
-	if (frame->loops->loops[loop].outer && around >= LOOP_FIRST)
+	if (thread->run_count > frame->run_first) {
 		loops->nodes[around].has_inner = true;
+		thread->runs[thread->run_count - 1].asked = false;
+	}
 	node->runs++;
 	node->passes += pass;
 	watched = !recursive && is_watched(model, thread, node, now);
@@ -140,6 +142,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.entered = now,
 		.pass_start = now,
 		.recursive = recursive,
+		.fresh = true,
 	};
 	if (watched) {
 		process_settle(model, now);
@@ -148,20 +151,33 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 	frame->flags |= SPAN_LOOPS;
 }
 
-/* What the frame did since its last child is not the loop's. */
+static bool is_generator(const struct model *model, uint32_t code)
+{
+	return model->definitions.codes[code].flags & GENERATOR_FLAGS;
+}
+
+/*
+ * What the frame did since its last child is not the loop's. A last turn that finds the iterator empty is
+ * no pass.
+ */
 static void close_run(struct model *model, struct model_thread *thread, uint64_t now)
 {
 	struct loop_run *run = &thread->runs[--thread->run_count];
 	struct loop_node *node = &model->loops.nodes[run->node];
 	const struct span *frame = &thread->stack[run->frame];
 	uint64_t end = frame->child_end > run->pass_start ? frame->child_end : run->pass_start;
+	bool generator = is_generator(model, node->code);
 
 	node->open--;
+	if (run->asked && generator)
+		node->doubtful_end = true;
+	else if (run->asked)
+		node->passes--;
 	if (run->recursive)
 		return;
 	end = end < now ? end : now;
 	node->time += end - run->entered;
-	if (!(model->definitions.codes[node->code].flags & GENERATOR_FLAGS))
+	if (!generator && !run->asked)
 		histogram_add(&node->pass_times, end - run->pass_start);
 	if (run->accounted) {
 		process_settle(model, now);
@@ -178,7 +194,7 @@ static void new_pass(struct model *model, struct loop_run *run, uint64_t now)
 	struct loop_node *node = &model->loops.nodes[run->node];
 
 	node->passes++;
-	if (!run->recursive && !(model->definitions.codes[node->code].flags & GENERATOR_FLAGS))
+	if (!run->recursive && !is_generator(model, node->code))
 		histogram_add(&node->pass_times, now - run->pass_start);
 	run->pass_start = now;
 }
@@ -276,8 +292,13 @@ void loops_event(struct model *model, struct model_thread *thread, struct span *
 		resume(model, thread, frame, at, site, now);
 	}
 	struct loop_run *run = &thread->runs[thread->run_count - 1];
+	const struct code_loop *loop = &loops->loops[at];
+	bool asks = site > loop->first && site <= loop->asks_until;
+
 	if (site != last || pass || !open)
 		run->direct = what == LOOP_EVENT_DIRECT;
+	run->asked = asks && (run->asked || pass || run->fresh);
+	run->fresh = false;
 	run->aside = false;
 	note_own(&model->loops.nodes[run->node], site);
 }
@@ -286,8 +307,7 @@ void loops_left(struct model *model, struct model_thread *thread, uint64_t now)
 {
 	const struct span *frame = &thread->stack[thread->top];
 
-	if (thread->run_count > frame->run_first &&
-	    model->definitions.codes[frame->code].flags & GENERATOR_FLAGS)
+	if (thread->run_count > frame->run_first && is_generator(model, frame->code))
 		model->loops.carries[frame->code] = (struct loop_carry){
 			.thread = thread->number,
 			.last = frame->loop_last,
@@ -346,6 +366,8 @@ static bool passes_known(const struct model *model, const struct loop_node *node
 	const struct trace_str bytecode = { (const char *)code->bytecode, code->bytecode_bytes };
 	uint32_t always = 0, site = 0;
 
+	if (node->doubtful_end)
+		return false;
 	if (!node->has_inner && !node->unsure_count)
 		return true;
 	if (node->unsure_count > LOOP_UNSURE_MAX)

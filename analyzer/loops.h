@@ -48,6 +48,7 @@ struct loop_node {
 	uint64_t own_seen;
 	uint32_t own[LOOP_OWN_MAX], own_count;
 	uint32_t unsure[LOOP_UNSURE_MAX], unsure_count;
+	bool doubtful_end; /* a generator was left with nothing but asking its iterator */
 	bool has_inner;    /* a loop of the same function lies in it */
 	bool passes_known; /* at the end */
 };
@@ -60,6 +61,8 @@ struct loop_run {
 	bool accounted; /* the process's account as of `entered` is in the thread's marks */
 	bool recursive; /* the node has another run around */
 	bool direct; /* the newest event's instruction began with a frame that was entered directly */
+	bool fresh; /* nothing happened in it yet */
+	bool asked; /* nothing happened in this pass but that the iterator was asked */
 	bool aside; /* an exception's handler ran since */
 };
 

@@ -15,7 +15,7 @@ class Str(ctypes.Structure):
 
 
 class Loop(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint32) for name in ("first", "last", "head", "line")] + [
+    _fields_ = [(name, ctypes.c_uint32) for name in ("first", "last", "head", "asks_until", "line")] + [
         ("outer", ctypes.c_uint16),
         ("depth", ctypes.c_uint16),
     ]

@@ -1,0 +1,54 @@
+"""Passes of loops, on each interpreter: right, or unknown."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from conftest import TARE
+
+
+@pytest.fixture
+def main_loop():
+    """main_loop(trace, place=None) → what the JSON says of the main loop, or of the one at a place."""
+
+    def main_loop(trace, place=None):
+        options = ["--loop", place] if place else []
+        done = subprocess.run(
+            [TARE, "syncs", "--format", "json", *options, trace], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["main_loop"]
+
+    return main_loop
+
+
+def test_passes(run_bare_and_traced, program, any_python, main_loop):
+    path = program("loops_passes.py")
+    run = run_bare_and_traced([any_python, "-I", path], returncode=0)
+    wrong = []
+    known = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        expected = re.search(r"# PASSES (\d+)(\??)$", line)
+        if not expected:
+            continue
+        if "while True" in line and run.stdout.startswith("3.9."):
+            number += 1  # nothing in that bytecode tells of the line
+        loop = main_loop(run.trace, f"{path.name}:{number}")
+        known[number] = loop["passes"]
+        fitting = {int(expected[1])}
+        if "while f(n)" in line and run.stdout.startswith("3.9."):
+            fitting.add(int(expected[1]) + 1)  # there the test that ends it is a turn
+        right = loop["passes"] in fitting or (expected[2] and loop["passes"] is None)
+        if not right:
+            wrong.append((number, line.strip(), loop["passes"]))
+    assert not wrong
+    assert len(known) > 25
+
+
+def test_no_such_loop(run_traced, program, any_python):
+    run = run_traced([any_python, "-I", program("loops_passes.py")])
+    for place in ("loops_passes.py:1", "other.py:5", "loops_passes.py:x"):
+        done = subprocess.run([TARE, "syncs", "--loop", place, run.trace], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1 and place in done.stderr
