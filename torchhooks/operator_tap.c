@@ -28,38 +28,38 @@ __attribute__((used,
  * Scope 0 is FUNCTION. A stub in assembly, because the registers are wanted as the caller left them,
  * and because the jump at its end must be one. Lays out a struct tap_frame.
  */
-__asm__(".pushsection .text.tap, \"ax\", @progbits\n"
-	".globl " STRING(
-		SYMBOL_STEP_CALLBACKS) "\n"
-				       ".type " STRING(
-					       SYMBOL_STEP_CALLBACKS) ", @function\n"
-								      ".p2align 4\n" STRING(
-									      SYMBOL_STEP_CALLBACKS) ":\n"
-												     ".cfi_startproc\n"
-												     "	testb %sil, %sil\n"
-												     "	jne 1f\n"
-												     "	pushq %rbp\n"
-												     ".cfi_def_cfa_offset 16\n"
-												     ".cfi_offset %rbp, -16\n"
-												     "	movq %rsp, %rbp\n"
-												     ".cfi_def_cfa_register %rbp\n"
-												     "	pushq %rbx\n"
-												     "	pushq %r12\n"
-												     "	pushq %r13\n"
-												     "	pushq %r14\n"
-												     "	pushq %r15\n"
-												     "	pushq %rdi\n"
-												     "	leaq 8(%rsp), %rdi\n"
-												     "	call tap_operator\n"
-												     "	popq %rdi\n"
-												     "	xorl %esi, %esi\n"
-												     "	leave\n"
-												     ".cfi_def_cfa %rsp, 8\n"
-												     "1:	jmpq *tap_real(%rip)\n"
-												     ".cfi_endproc\n"
-												     ".size " STRING(SYMBOL_STEP_CALLBACKS) ", . - " STRING(
-													     SYMBOL_STEP_CALLBACKS) "\n"
-																    ".popsection\n");
+/* clang-format off */
+__asm__(
+	".pushsection .text.tap, \"ax\", @progbits\n"
+	".globl " STRING(SYMBOL_STEP_CALLBACKS) "\n"
+	".type " STRING(SYMBOL_STEP_CALLBACKS) ", @function\n"
+	".p2align 4\n"
+	STRING(SYMBOL_STEP_CALLBACKS) ":\n"
+	".cfi_startproc\n"
+	"	testb %sil, %sil\n"
+	"	jne 1f\n"
+	"	pushq %rbp\n"
+	".cfi_def_cfa_offset 16\n"
+	".cfi_offset %rbp, -16\n"
+	"	movq %rsp, %rbp\n"
+	".cfi_def_cfa_register %rbp\n"
+	"	pushq %rbx\n"
+	"	pushq %r12\n"
+	"	pushq %r13\n"
+	"	pushq %r14\n"
+	"	pushq %r15\n"
+	"	pushq %rdi\n"
+	"	leaq 8(%rsp), %rdi\n"
+	"	call tap_operator\n"
+	"	popq %rdi\n"
+	"	xorl %esi, %esi\n"
+	"	leave\n"
+	".cfi_def_cfa %rsp, 8\n"
+	"1:	jmpq *tap_real(%rip)\n"
+	".cfi_endproc\n"
+	".size " STRING(SYMBOL_STEP_CALLBACKS) ", . - " STRING(SYMBOL_STEP_CALLBACKS) "\n"
+	".popsection\n");
+/* clang-format on */
 
 /* Reached only through the stub. */
 __attribute__((used, visibility("hidden"))) void tap_operator(const struct tap_frame *frame);
