@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "traces/crc32c.h"
 #include "traces/reader_internal.h"
@@ -265,6 +266,7 @@ void trace_close(struct trace_reader *reader)
 	free(reader->blocks.items);
 	free(reader->defs.items);
 	free(reader->threads);
+	ZSTD_freeDCtx(reader->zstd);
 	free(reader->packed);
 	free(reader->records);
 	free(reader->descriptor);

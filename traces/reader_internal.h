@@ -95,6 +95,8 @@ struct trace_reader {
 	struct reader_thread *threads; /* by first_time */
 	uint32_t thread_count;
 
+	struct ZSTD_DCtx_s
+		*zstd;   /* made at the first use; setting one up takes as long as a small block */
 	uint8_t *packed; /* a frame as read */
 	size_t packed_room;
 	uint8_t *records; /* a decompressed block of definitions */
@@ -119,8 +121,8 @@ bool reader_read_frame(struct trace_reader *reader, const struct reader_block *b
 		       struct trace_frame *frame, const uint8_t **payload_p);
 
 /* Decompresses a stream to exactly `bytes` at `out`. */
-bool reader_unpack(unsigned codec, const uint8_t *packed, size_t packed_bytes, uint8_t *out,
-		   size_t bytes);
+bool reader_unpack(struct trace_reader *reader, unsigned codec, const uint8_t *packed,
+		   size_t packed_bytes, uint8_t *out, size_t bytes);
 
 /* Makes room for `bytes`; the contents are lost. */
 bool reader_room(uint8_t **memory, size_t *room, size_t bytes);

@@ -234,9 +234,9 @@ static bool block_load(struct trace_reader *reader, struct reader_cursor *cursor
 		cursor->time = cursor->data;
 		cursor->id = cursor->time_end = cursor->time + frame.times_bytes;
 		cursor->id_end = cursor->id + frame.ids_bytes;
-		if (!reader_unpack(frame.codec, payload, frame.times_packed, cursor->data,
+		if (!reader_unpack(reader, frame.codec, payload, frame.times_packed, cursor->data,
 				   frame.times_bytes) ||
-		    !reader_unpack(frame.codec, payload + frame.times_packed, ids_packed,
+		    !reader_unpack(reader, frame.codec, payload + frame.times_packed, ids_packed,
 				   cursor->data + frame.times_bytes, frame.ids_bytes))
 			return false;
 		cursor->left = frame.events;

@@ -57,8 +57,8 @@ static bool load_records(struct trace_reader *reader, const struct reader_block 
 	if (!reader_room(&reader->records, &reader->records_room, *length_p + 1))
 		return false;
 	*bytes_p = reader->records;
-	return reader_unpack(frame.codec, payload, frame.bytes - sizeof(frame), reader->records,
-			     *length_p);
+	return reader_unpack(reader, frame.codec, payload, frame.bytes - sizeof(frame),
+			     reader->records, *length_p);
 }
 
 int trace_each_record(struct trace_reader *reader, trace_record_visit *visit, void *context)

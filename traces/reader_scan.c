@@ -472,8 +472,8 @@ bool reader_read_frame(struct trace_reader *reader, const struct reader_block *b
 		       frame->crc;
 }
 
-bool reader_unpack(unsigned codec, const uint8_t *packed, size_t packed_bytes, uint8_t *out,
-		   size_t bytes)
+bool reader_unpack(struct trace_reader *reader, unsigned codec, const uint8_t *packed,
+		   size_t packed_bytes, uint8_t *out, size_t bytes)
 {
 	switch (codec) {
 	case TRACE_CODEC_RAW:
@@ -481,7 +481,10 @@ bool reader_unpack(unsigned codec, const uint8_t *packed, size_t packed_bytes, u
 			return false;
 		memcpy(out, packed, bytes);
 		return true;
-	case TRACE_CODEC_ZSTD: return ZSTD_decompress(out, bytes, packed, packed_bytes) == bytes;
+	case TRACE_CODEC_ZSTD:
+		if (!reader->zstd && !(reader->zstd = ZSTD_createDCtx()))
+			return false;
+		return ZSTD_decompressDCtx(reader->zstd, out, bytes, packed, packed_bytes) == bytes;
 	default: return false;
 	}
 }
