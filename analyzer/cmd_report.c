@@ -1,27 +1,34 @@
 /* cmd_report.c: `tare report`: what the program did with its time, on one page. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/headline.h"
 #include "analyzer/ledger_view.h"
+#include "analyzer/mainloop.h"
 #include "analyzer/message.h"
 #include "analyzer/options.h"
 #include "analyzer/opview.h"
 #include "analyzer/still_open.h"
+#include "analyzer/syncs.h"
 
 #define TEXT_ROWS 15 /* unless told */
 
 int cmd_report(int argc, char **argv);
 
-enum { OPTION_TOP = 0x100 };
+#define SYNC_ROWS 8
+
+enum { OPTION_TOP = 0x100, OPTION_LOOP };
 
 static const struct argp_option report_options[] = {
 	{ "top", OPTION_TOP, "N", 0, "So many operators; 0: all (text: 15, else all)", 0 },
+	{ "loop", OPTION_LOOP, "FILE:LINE", 0, "Take this loop for the main loop", 0 },
 	{ 0 },
 };
 
 struct arguments {
 	struct trace_options trace;
 	long top;
+	const char *loop;
 };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -33,6 +40,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_TOP:
 		if (!options_number(argument, 0, &arguments->top))
 			return options_wrong(state, "--top wants a number, not '%s'", argument);
+		return 0;
+	case OPTION_LOOP:
+		if (!strchr(argument, ':'))
+			return options_wrong(state, "--loop wants FILE:LINE, not '%s'", argument);
+		arguments->loop = argument;
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -86,7 +98,33 @@ static json_t *part_json(const struct model *model, const struct ledger *part)
 	return part->wall > 0 ? ledger_json(model, part) : json_null();
 }
 
-static void print_json(const struct run *run, const struct table *ops)
+/* The main loop first, then others that it might have been. */
+static json_t *loops_json(struct model *model, uint32_t main_loop)
+{
+	json_t *loops = json_array();
+	uint32_t others[16];
+	uint32_t count = main_loop_candidates(model, main_loop, others, 16);
+
+	if (main_loop)
+		json_array_append_new(loops, main_loop_json(model, main_loop));
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(loops, main_loop_json(model, others[i]));
+	for (size_t i = 0; i < json_array_size(loops); i++)
+		json_object_set_new(json_array_get(loops, i), "main",
+				    json_boolean(main_loop && !i));
+	return loops;
+}
+
+static json_t *syncs_json(const struct syncs *syncs)
+{
+	struct table *table = syncs_table(syncs, ~(1u << SYNC_WARM_UP), false, 0);
+	json_t *json = table_json(table);
+
+	table_free(table);
+	return json;
+}
+
+static void print_json(const struct run *run, const struct table *ops, const struct syncs *syncs)
 {
 	struct model *model = &run->chosen->model;
 	struct ledger_parts parts = ledger_parts_of(model);
@@ -98,9 +136,9 @@ static void print_json(const struct run *run, const struct table *ops)
 	json_object_set_new(json, "program", part_json(model, &parts.program));
 	json_object_set_new(json, "exit", part_json(model, &parts.exit));
 	json_object_set_new(json, "own_weight_ns", json_null());
-	json_object_set_new(json, "loops", json_null());
+	json_object_set_new(json, "loops", loops_json(model, syncs->main_loop));
 	json_object_set_new(json, "ops", table_json(ops));
-	json_object_set_new(json, "syncs", json_null());
+	json_object_set_new(json, "syncs", syncs_json(syncs));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));
 	json_object_set_new(json, "still_open", still_open_json(model));
@@ -118,15 +156,40 @@ static void print_ops(const struct table *ops, unsigned all)
 		printf("  … and %u more: tare ops, or --top 0\n", all - table_rows(ops));
 }
 
-static void print_text(const struct run *run, const struct table *ops, unsigned all)
+static void print_main_loop(struct model *model, uint32_t main_loop)
+{
+	const struct loop_node *node = &model->loops.nodes[main_loop];
+	struct ledger ledger;
+
+	main_loop_print(model, main_loop);
+	if (main_loop && node->passes_known && main_loop_ledger(model, main_loop, &ledger) &&
+	    ledger.wall > 0) {
+		ledger_print_pass(model, &ledger, (double)node->passes);
+		putchar('\n');
+	}
+}
+
+static void print_syncs(const struct syncs *syncs)
+{
+	if (!syncs_count(syncs, SYNC_HIDDEN, true))
+		return;
+	putchar('\n');
+	syncs_print_section(syncs, SYNC_HIDDEN, true, SYNC_ROWS);
+	syncs_print_hints(syncs, SYNC_ROWS);
+}
+
+static void print_text(const struct run *run, const struct table *ops, unsigned all,
+		       const struct syncs *syncs)
 {
 	struct model *model = &run->chosen->model;
 	const struct process *process = run->chosen;
 
 	headline_print(run);
+	print_main_loop(model, syncs->main_loop);
 	ledger_print(model);
 	if (all)
 		print_ops(ops, all);
+	print_syncs(syncs);
 	if (still_open_count(model) && process->header.ended == TRACE_END_NONE) {
 		putchar('\n');
 		still_open_print(model);
@@ -139,23 +202,31 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 	notes_print(run);
 }
 
-static void print(const struct arguments *arguments, const struct run *run)
+static int print(const struct arguments *arguments, const struct run *run)
 {
 	struct model *model = &run->chosen->model;
+	uint32_t main_loop = arguments->loop ? main_loop_named(model, arguments->loop) :
+					       main_loop_find(model);
+	struct syncs syncs;
 	bool text = arguments->trace.format == FORMAT_TEXT;
 	unsigned top = (unsigned)(arguments->top >= 0 ? arguments->top : text ? TEXT_ROWS : 0);
 	struct op_view view;
 
+	if (arguments->loop && !main_loop)
+		return complain("no loop ran at %s", arguments->loop);
+	syncs_make(&syncs, model, main_loop);
 	/* People want to see operators first; programs get all there is to group by. */
 	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);
 	struct table *ops = op_view_table(&view, top, run->chosen->wall_ns / model->unit_ns);
 	switch (arguments->trace.format) {
-	case FORMAT_TEXT: print_text(run, ops, view.count - 1); break;
-	case FORMAT_JSON: print_json(run, ops); break;
+	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs); break;
+	case FORMAT_JSON: print_json(run, ops, &syncs); break;
 	case FORMAT_CSV: table_print_csv(ops, stdout); break;
 	}
 	table_free(ops);
 	op_view_free(&view);
+	syncs_free(&syncs);
+	return STATUS_FINE;
 }
 
 int cmd_report(int argc, char **argv)
@@ -177,7 +248,7 @@ int cmd_report(int argc, char **argv)
 		return status;
 	status = run_load(&run, &arguments.trace, argv[0]);
 	if (status == STATUS_FINE)
-		print(&arguments, &run);
+		status = print(&arguments, &run);
 	run_free(&run);
 	free(arguments.trace.files);
 	return status;

@@ -235,23 +235,8 @@ json_t *notes_json(const struct run *run)
 			"calls of cuBLAS, cuDNN and NCCL are not seen: their time is framework, and "
 			"their launches are not counted");
 	add_note(notes, "tare's own weight is still in these figures, and not yet known");
-	add_note(notes, "the main loop is not yet known: figures are of the whole run");
+	add_note(notes, "the operator table is of the whole run");
 	return notes;
-}
-
-/* Words, on lines that fit the terminal: the first begins at column `at`, the next at `indent`. */
-static void print_wrapped(char *text, unsigned at, unsigned indent)
-{
-	char *word;
-
-	while ((word = strsep(&text, " "))) {
-		if (at > indent && at + 1 + text_width(word) > output_width()) {
-			printf("\n%*s", (int)indent - 1, "");
-			at = indent - 1;
-		}
-		printf(" %s", word);
-		at += 1 + text_width(word);
-	}
 }
 
 void notes_print(const struct run *run)
@@ -264,7 +249,7 @@ void notes_print(const struct run *run)
 		char *safe = text_escape(json_string_value(note));
 
 		printf("%s%s", output_style(STYLE_FAINT), i ? "     " : "note:");
-		print_wrapped(safe, 5, 6);
+		output_wrapped(safe, 5, 6);
 		printf("%s\n", output_style(STYLE_PLAIN));
 		free(safe);
 	}

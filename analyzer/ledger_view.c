@@ -133,3 +133,46 @@ void ledger_print(struct model *model)
 	table_print_text(table, "where the time went", stdout);
 	table_free(table);
 }
+
+void ledger_print_pass(const struct model *model, const struct ledger *ledger, double passes)
+{
+	static const struct column pass_columns[] = {
+		{ NULL, "", COLUMN_TEXT, 0, false },
+		{ NULL, "a pass", COLUMN_TIME, 0, false },
+		{ NULL, "share", COLUMN_PERCENT, 0, false },
+		{ NULL, "", COLUMN_BAR_TEXT, 2, false },
+		{ NULL, "calls", COLUMN_REAL, 3, false },
+	};
+	/* Shares are of what the program took: tare's own is beside it. */
+	double program = ledger->wall - ledger->lines[LINE_tare];
+	struct table *table = table_new(pass_columns, sizeof(pass_columns) / sizeof(*pass_columns));
+
+	for (unsigned line = 0; line <= LINE_COUNT; line++) {
+		double units = units_of(ledger, line), share = units / program;
+		char bar[TEXT_BAR_ROOM], title[64];
+
+		if (line < LINE_COUNT && is_known(model, line, ledger->lines[line]) &&
+		    ledger->lines[line] <= ledger->wall * LINE_SHARE)
+			continue;
+		snprintf(title, sizeof(title), "  %s",
+			 line < LINE_COUNT ? ledger_line_titles[line] : "all");
+		table_add_row(table);
+		table_set_text(table, 0, title);
+		if (line < LINE_COUNT && !is_known(model, line, ledger->lines[line]))
+			continue;
+		table_set_number(table, 1, model_ns(model, units / passes));
+		if (line < LINE_tare || line == LINE_other) {
+			table_set_number(table, 2, share);
+			table_set_text(table, 3, text_bar(bar, share, BAR_WIDTH));
+		} else {
+			table_set_blank(table, 2);
+			table_set_blank(table, 3);
+		}
+		if (line < LINE_COUNT && ledger->calls[line])
+			table_set_number(table, 4, (double)ledger->calls[line] / passes);
+		else
+			table_set_blank(table, 4);
+	}
+	table_print_text(table, "a pass of the main loop", stdout);
+	table_free(table);
+}

@@ -20,3 +20,6 @@ struct ledger_parts {
 struct ledger_parts ledger_parts_of(struct model *model);
 
 void ledger_print(struct model *model);
+
+/* Of one pass of a loop, where `ledger` is of so many. */
+void ledger_print_pass(const struct model *model, const struct ledger *ledger, double passes);

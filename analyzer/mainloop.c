@@ -39,7 +39,7 @@ static uint32_t longest_in(const struct model *model, uint32_t parent)
 
 static bool has_most_of(const struct loop_node *inner, const struct loop_node *outer)
 {
-	return (double)inner->time >= INNER_SHARE * (double)outer->time &&
+	return outer->row_count && (double)inner->time >= INNER_SHARE * (double)outer->time &&
 	       inner->row_count >= INNER_SHARE * outer->row_count;
 }
 
@@ -142,6 +142,20 @@ bool main_loop_ledger(struct model *model, uint32_t number, struct ledger *ledge
 	return true;
 }
 
+/* Of one pass, without what tare itself took, in ns. */
+static double pass_mean_ns(struct model *model, uint32_t number)
+{
+	const struct loop_node *node = &model->loops.nodes[number];
+	double time = (double)node->time;
+	struct ledger ledger;
+
+	if (!node->passes_known)
+		return NAN;
+	if (main_loop_ledger(model, number, &ledger))
+		time -= ledger.lines[LINE_tare];
+	return model_ns(model, time / (double)node->passes);
+}
+
 json_t *main_loop_json(struct model *model, uint32_t number)
 {
 	const struct loop_node *node = &model->loops.nodes[number];
@@ -166,10 +180,7 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 	json_object_set_new(
 		pass, "p10",
 		output_number(model_ns(model, histogram_percentile(&node->pass_times, 0.1))));
-	json_object_set_new(pass, "mean",
-			    output_number(node->passes_known ?
-						  model_ns(model, (double)node->time / passes) :
-						  NAN));
+	json_object_set_new(pass, "mean", output_number(pass_mean_ns(model, number)));
 	json_object_set_new(json, "pass_ns", pass);
 	if (node->passes_known && main_loop_ledger(model, number, &ledger)) {
 		ledger.wall /= passes;
@@ -189,45 +200,68 @@ static const char *verdict(const struct ledger *ledger)
 									 "overhead-bound";
 }
 
+/* Free it. */
+static char *about(struct model *model, uint32_t number)
+{
+	const struct loop_node *node = &model->loops.nodes[number];
+	char time[TEXT_NUMBER_ROOM], count[TEXT_NUMBER_ROOM], *out, *escaped;
+	char *place = loop_text(model, node->code, node->loop);
+	struct ledger ledger;
+	size_t size;
+	FILE *text = open_memstream(&out, &size);
+
+	fprintf(text, "%s in %s, ", place, model->definitions.codes[node->code].name);
+	if (node->passes_known)
+		fprintf(text, "%s passes, %s a pass", text_count(count, (double)node->passes),
+			text_ns(time, pass_mean_ns(model, number)));
+	else
+		fprintf(text, "passes that cannot be told apart");
+	if (main_loop_ledger(model, number, &ledger) && ledger.wall > 0)
+		fprintf(text, ", %s", verdict(&ledger));
+	fclose(text);
+	free(place);
+	escaped = text_escape(out);
+	free(out);
+	return escaped;
+}
+
+static char *other_loops(const struct model *model, const uint32_t *others, uint32_t count)
+{
+	char number[TEXT_NUMBER_ROOM], *out, *escaped;
+	size_t size;
+	FILE *text = open_memstream(&out, &size);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct loop_node *node = &model->loops.nodes[others[i]];
+		char *place = loop_text(model, node->code, node->loop);
+
+		fprintf(text, "%s%s (%s passes)", i ? ", " : "", place,
+			text_count(number, (double)node->passes));
+		free(place);
+	}
+	fclose(text);
+	escaped = text_escape(out);
+	free(out);
+	return escaped;
+}
+
 void main_loop_print(struct model *model, uint32_t number)
 {
-	char room[TEXT_NUMBER_ROOM], count[TEXT_NUMBER_ROOM], *place, *safe;
 	uint32_t others[3];
-	struct ledger ledger;
+	uint32_t count = main_loop_candidates(model, number, others, 3);
+	char *text = number ? about(model, number) :
+			      strdup("none: no loop has 3 passes and half of the time; --loop "
+				     "FILE:LINE chooses one");
 
-	if (!number) {
-		printf("no main loop: none has %d passes and half of the time; --loop FILE:LINE chooses one\n",
-		       PASSES_LEAST);
-	} else {
-		const struct loop_node *node = &model->loops.nodes[number];
-
-		place = loop_text(model, node->code, node->loop);
-		safe = text_escape(place);
-		printf("%smain loop%s  %s in %s    ", output_style(STYLE_HEADING),
-		       output_style(STYLE_PLAIN), safe, model->definitions.codes[node->code].name);
-		free(safe);
-		free(place);
-		if (node->passes_known)
-			printf("%s passes, %s a pass", text_count(count, (double)node->passes),
-			       text_ns(room,
-				       model_ns(model, (double)node->time) / (double)node->passes));
-		else
-			printf("passes cannot be told apart");
-		if (main_loop_ledger(model, number, &ledger) && ledger.wall > 0)
-			printf("    %s", verdict(&ledger));
-		putchar('\n');
-	}
-	uint32_t found = main_loop_candidates(model, number, others, 3);
-	for (uint32_t i = 0; i < found; i++) {
-		const struct loop_node *node = &model->loops.nodes[others[i]];
-
-		place = loop_text(model, node->code, node->loop);
-		safe = text_escape(place);
-		printf("%s%s%s (%s)", i ? ", " : output_style(STYLE_FAINT),
-		       i ? "" : "others: ", safe, text_count(count, (double)node->passes));
-		free(safe);
-		free(place);
-	}
-	if (found)
-		printf("%s\n", output_style(STYLE_PLAIN));
+	printf("%smain loop%s", output_style(STYLE_HEADING), output_style(STYLE_PLAIN));
+	output_wrapped(text, 9, 10);
+	putchar('\n');
+	free(text);
+	if (!count)
+		return;
+	text = other_loops(model, others, count);
+	printf("%sothers:", output_style(STYLE_FAINT));
+	output_wrapped(text, 7, 10);
+	printf("%s\n", output_style(STYLE_PLAIN));
+	free(text);
 }

@@ -16,7 +16,7 @@
 	COLUMN(KIND, "kind", "kind", COLUMN_TEXT, 0)                                               \
 	COLUMN(OP, "op", "operator", COLUMN_TEXT, 5)                                               \
 	COLUMN(CALL, "call", NULL, COLUMN_TEXT, 0)                                                 \
-	COLUMN(SIZE, "bytes", "bytes", COLUMN_BYTES, 8)                                           \
+	COLUMN(SIZE, "bytes", "bytes", COLUMN_BYTES, 8)                                            \
 	COLUMN(SITE_FILE, "site.file", NULL, COLUMN_TEXT, 0)                                       \
 	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_COUNT, 0)                                      \
 	COLUMN(SITE_FUNCTION, "site.function", NULL, COLUMN_TEXT, 0)                               \
@@ -258,9 +258,17 @@ void syncs_print_hints(const struct syncs *syncs, uint32_t top)
 		said[count++] = hint;
 		char *place =
 			site_text(syncs->model, finding->key.user_code, finding->key.user_site);
-		char *safe = text_escape(place ? place : "?");
-		printf("  %s  %s: %s\n", safe, finding_kind_names[finding->key.kind], hint);
+		char *text, *safe;
+
+		if (asprintf(&text, "%s %s: %s", place ? place : "?",
+			     finding_kind_names[finding->key.kind], hint) < 0)
+			continue;
+		safe = text_escape(text);
+		putchar(' ');
+		output_wrapped(safe, 1, 6);
+		putchar('\n');
 		free(safe);
+		free(text);
 		free(place);
 	}
 }

@@ -59,6 +59,12 @@ enum output_style { STYLE_PLAIN, STYLE_HEADING, STYLE_FAINT, STYLE_WARNING };
 /* The escape sequence that begins a style, or "" where there is no colour. */
 const char *output_style(enum output_style style);
 
+/*
+ * Prints the words of `text`, which is taken apart, on lines that fit: a space before each, the first at
+ * column `at`, those of further lines at `indent`.
+ */
+void output_wrapped(char *text, unsigned at, unsigned indent);
+
 /* A number as in the tables' JSON, ns to a tenth; null for NAN. */
 json_t *output_number(double number);
 

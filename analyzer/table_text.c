@@ -222,3 +222,17 @@ void table_print_text(const struct table *table, const char *heading, FILE *out)
 	free(layout.widths);
 	free(layout.drops);
 }
+
+void output_wrapped(char *text, unsigned at, unsigned indent)
+{
+	char *word;
+
+	while ((word = strsep(&text, " "))) {
+		if (at > indent && at + 1 + text_width(word) > output_width()) {
+			printf("\n%*s", (int)indent - 1, "");
+			at = indent - 1;
+		}
+		printf(" %s", word);
+		at += 1 + text_width(word);
+	}
+}
