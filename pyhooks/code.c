@@ -93,6 +93,31 @@ static void define(struct trace_buffer *buffer, uint32_t id, void *code)
 	held_release(&bytecode);
 }
 
+/*
+ * As PyCode_SetExtra, which would make room for every index there is: when the code object goes, the
+ * free functions of others would then be called, with NULL, for code that they never saw, even late,
+ * when they are gone themselves.
+ */
+static bool set_extra(void *code, uint64_t value)
+{
+	struct python_extras *extras = (void *)python_field(code, python.code_extra);
+	ptrdiff_t count = extras ? extras->count : 0;
+
+	if (count <= python.extra_index) {
+		extras = python.reallocate(extras,
+					   sizeof(*extras) + (size_t)(python.extra_index + 1) *
+								     sizeof(*extras->values));
+		if (!extras)
+			return false;
+		while (count <= python.extra_index)
+			extras->values[count++] = 0;
+		extras->count = count;
+		*(struct python_extras **)((char *)code + python.code_extra) = extras;
+	}
+	extras->values[python.extra_index] = value;
+	return true;
+}
+
 uint32_t code_define(struct tare_thread *thread, void *code)
 {
 	static uint32_t counter;
@@ -110,7 +135,7 @@ uint32_t code_define(struct tare_thread *thread, void *code)
 	if (!id)
 		id = tare_next_id(&counter);
 	uint64_t extra = (uint64_t)tare_generation << 32 | id;
-	if (python.set_extra(code, python.extra_index, (void *)extra) == 0)
+	if (set_extra(code, extra))
 		define(buffer, id, code);
 	else
 		id = 0;

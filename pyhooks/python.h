@@ -39,7 +39,8 @@ typedef void *python_eval(void *thread, void *frame, int throwflag);
 	FUNCTION(long, integer, (void *object), "PyLong_AsLong", NULL) \
 	FUNCTION(void, error_fetch, (void **type, void **value, void **traceback), "PyErr_Fetch", NULL) \
 	FUNCTION(void, error_restore, (void *type, void *value, void *traceback), "PyErr_Restore", NULL) \
-	FUNCTION(void, release, (void *object), "Py_DecRef", NULL)
+	FUNCTION(void, release, (void *object), "Py_DecRef", NULL) \
+	FUNCTION(void *, reallocate, (void *memory, size_t bytes), "PyMem_Realloc", NULL)
 /* clang-format on */
 
 /* How a frame tells its instruction. */

@@ -74,6 +74,7 @@ NEVER(PyErr_Fetch)
 NEVER(PyErr_Restore)
 #endif
 NEVER(Py_DecRef)
+NEVER(PyMem_Realloc)
 
 int main(void)
 {
