@@ -110,9 +110,12 @@ static void print_text(const struct run *run, const struct syncs *syncs, const s
 	putchar('\n');
 	if (!syncs_count(syncs, SYNC_HIDDEN, false))
 		printf("no hidden synchronisation\n");
-	for (unsigned section = 0; section < SYNC_WARM_UP; section++)
+	for (unsigned section = 0; section < SYNC_WARM_UP; section++) {
+		if (section && syncs_count(syncs, (enum sync_section)section, false))
+			putchar('\n');
 		syncs_print_section(syncs, (enum sync_section)section,
 				    section == SYNC_HIDDEN && once > 5, top);
+	}
 	if (once > 5)
 		printf("  and %u that happened once: --format json has them\n", once);
 	if (syncs_count(syncs, SYNC_HIDDEN, true)) {

@@ -187,7 +187,7 @@ static void add_row(struct table *table, const struct model *model, const struct
 	set_site(table, model, COLUMN_SITE, COLUMN_SITE_FILE, key->code, key->site);
 	set_site(table, model, COLUMN_USER, COLUMN_USER_FILE, key->user_code, key->user_site);
 	if (same)
-		table_set_text(table, COLUMN_USER, "");
+		table_set_blank(table, COLUMN_USER);
 	set_site(table, model, COLUMNS, COLUMN_BACKWARD_FILE, key->backward_code,
 		 key->backward_site);
 	table_set_text(table, COLUMN_KIND, finding_kind_names[key->kind]);
@@ -230,7 +230,9 @@ void syncs_print_section(const struct syncs *syncs, enum sync_section section, b
 	if (!count)
 		return;
 	table = syncs_table(syncs, 1u << section, frequent, top);
-	table_print_text(table, headings[section], stdout);
+	printf("%s%s%s\n", output_style(STYLE_HEADING), headings[section],
+	       output_style(STYLE_PLAIN));
+	table_print_text(table, "", stdout);
 	if (table_rows(table) < count)
 		printf("  … and %u more: --top 0\n", count - table_rows(table));
 	table_free(table);

@@ -1,0 +1,125 @@
+"""`tare syncs` as a gate, on the traces of one program with waits of several kinds."""
+
+import json
+import subprocess
+
+import pytest
+from conftest import TARE, BUILD, LIBTARE, PROG, SIM, ROOT
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory, python):
+    """traces["new"], traces["old"]: folders; the old one lacks a wait in each step."""
+    if not SIM.exists():
+        pytest.skip("the simulated CUDA device is not built (make sim)")
+    import os
+
+    found = {}
+    for name in ("new", "old"):
+        folder = tmp_path_factory.mktemp(name)
+        env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
+        env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
+        command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
+        subprocess.run([*command, PROG / "syncs_gate.py", name], env=env, check=True)
+        found[name] = folder
+    return found
+
+
+def gate(*arguments):
+    return subprocess.run([TARE, "syncs", *arguments], capture_output=True, text=True)
+
+
+def gate_json(*arguments):
+    return json.loads(gate("--format", "json", *arguments).stdout)["gate"]
+
+
+def lines_of(text):
+    source = (PROG / "syncs_gate.py").read_text().splitlines()
+    return next(i for i, line in enumerate(source, 1) if text in line)
+
+
+def test_nothing_asked(traces):
+    done = gate(traces["new"])
+    assert done.returncode == 0
+    assert "the gate" not in done.stdout
+
+
+def test_fail_on(traces):
+    new = traces["new"]
+    assert gate("--fail-on", "hot", new).returncode == 1
+    assert gate("--fail-on", "unknown", new).returncode == 0
+    assert gate("--fail-on", "explicit", new).returncode == 1
+    assert gate("--fail-on", "by-design", new).returncode == 0
+    assert gate("--fail-on", "host-to-device", new).returncode == 0
+    found = gate_json("--fail-on", "hot,periodic", new)
+    assert not found["passed"]
+    sites = {(one["site"], one["kind"], one["class"]) for one in found["failed"]}
+    assert sites == {
+        (f"syncs_gate.py:{lines_of('loss.item()')}", "scalar-read", "hot"),
+        (f"syncs_gate.py:{lines_of('x[x > 0]')}", "size-read", "hot"),
+        (f"syncs_gate.py:{lines_of('print(')}", "scalar-read", "periodic"),
+    }
+    done = gate("--fail-on", "periodic", new)
+    assert done.returncode == 1
+    assert "the gate failed" in done.stdout and "periodic" in done.stdout
+
+
+def test_max_per_pass(traces):
+    new = traces["new"]
+    assert gate("--max-per-pass", "2.2", new).returncode == 0
+    done = gate("--max-per-pass", "2", new)
+    assert done.returncode == 1
+    assert "2.10 a pass, where 2.00 are allowed" in done.stdout
+    assert gate("--max-per-pass", "0", traces["old"]).returncode == 1
+
+
+def test_allow(traces, tmp_path):
+    allow = tmp_path / "allow.txt"
+    item = lines_of("loss.item()")
+    allow.write_text(f"# known\n\nsyncs_gate.py:{item}  the loss is logged\n*_gate.py:select\tlater\n")
+    done = gate("--fail-on", "hot", "--allow", allow, traces["new"])
+    assert done.returncode == 0 and done.stderr == ""
+    assert gate("--max-per-pass", "0.2", "--allow", allow, traces["new"]).returncode == 0
+    allow.write_text("gone.py:3 no longer there\n")
+    done = gate("--fail-on", "hot", "--allow", allow, traces["new"])
+    assert done.returncode == 1
+    assert "allow.txt:1: 'gone.py:3'" in done.stderr
+    assert gate_json("--allow", allow, traces["new"])["unused_allowances"] == ["gone.py:3"]
+
+
+def test_baseline(traces):
+    new, old = traces["new"], traces["old"]
+    assert gate("--fail-on", "hot,periodic", "--baseline", old, old).returncode == 0
+    found = gate_json("--fail-on", "hot,periodic", "--baseline", old, new)
+    assert [one["kind"] for one in found["failed"]] == ["size-read"]
+    assert gate("--fail-on", "hot,periodic", "--baseline", new, old).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--fail-on", "hit"),
+        ("--fail-on", ""),
+        ("--max-per-pass", "-1"),
+        ("--max-per-pass", "many"),
+        ("--allow", "/nowhere/allow"),
+        ("--baseline", "/nowhere/old.tare"),
+        ("--loop", "train.py"),
+        ("--top", "x"),
+    ],
+)
+def test_wrong_usage(traces, arguments):
+    done = gate(*arguments, traces["new"])
+    assert done.returncode == 2
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+
+
+def test_formats(traces):
+    csv = gate("--format", "csv", traces["new"]).stdout.splitlines()
+    assert csv[0].startswith("kind,op,call,bytes,site.file")
+    assert len(csv) > 4
+    text = gate(traces["new"]).stdout
+    assert "explicit: the program asks for it" in text and "device-sync" in text
+    assert max(map(len, text.splitlines())) <= 120
