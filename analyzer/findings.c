@@ -158,6 +158,9 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 	add_loops(model, finding, loops);
 	if (thread->works_for && thread->works_for != loops)
 		add_loops(model, finding, thread->works_for);
+	else if (model->main && model->main != loops)
+		/* A thread of its own: what happens while a pass of the main thread's runs. */
+		add_loops(model, finding, model->main);
 	return number;
 }
 

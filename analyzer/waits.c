@@ -14,11 +14,29 @@ enum { COPY_H2H, COPY_H2D, COPY_D2H, COPY_D2D, COPY_BY_ADDRESS };
 
 /* ---------------------------------------------------------------- memory */
 
+/* A pool, or one thread after the other, is one row. */
+static uint32_t thread_group(const struct model *model, uint32_t index)
+{
+	const struct def_thread *threads = model->definitions.threads;
+
+	if (threads[index].tid == model->main_tid)
+		return index;
+	for (uint32_t i = 1; i < index; i++)
+		if (threads[i].tid != model->main_tid &&
+		    !strcmp(threads[i].name, threads[index].name))
+			return i;
+	return index;
+}
+
 void waits_start(struct model *model)
 {
 	struct waits *waits = &model->waits;
 
 	waits->designs = memory_zero(model->definitions.code_count, 1);
+	waits->thread_count = model->definitions.thread_count;
+	waits->groups = memory_zero(model->definitions.thread_count, sizeof(*waits->groups));
+	for (uint32_t i = 1; i < model->definitions.thread_count; i++)
+		waits->groups[i] = thread_group(model, i);
 	waits->all_memory = !definitions_layer_off(&model->definitions, "cuda") &&
 			    !model->definitions.lost_events;
 }
@@ -27,6 +45,7 @@ void waits_free(struct waits *waits)
 {
 	free(waits->ranges);
 	free(waits->answers);
+	free(waits->groups);
 	free(waits->designs);
 	*waits = (struct waits){ 0 };
 }
@@ -190,7 +209,9 @@ static struct finding_key key_of(struct model *model, const struct model_thread 
 		.site = frame->site,
 		.user_code = frame->user ? frame->code : frame->user_code,
 		.user_site = frame->user ? frame->site : frame->user_site,
-		.thread = thread->index,
+		.thread = thread->index < model->waits.thread_count ?
+				  model->waits.groups[thread->index] :
+				  thread->index,
 	};
 
 	if (op && context &&

@@ -67,6 +67,8 @@ struct waits {
 	struct memory_range *answers; /* to the program's own pointer queries; a ring */
 	uint32_t answer_count, answer_room;
 	struct wait_gap gaps[WAIT_DEVICES];
+	uint32_t thread_count; /* that records told of */
+	uint32_t *groups; /* as definitions.threads: the first of that name, of the main one itself */
 	uint8_t *designs; /* as definitions.codes: enum design + 1; 0: not looked at yet */
 	bool all_memory;  /* no allocation can have been missed */
 };
