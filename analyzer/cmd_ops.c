@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/headline.h"
+#include "analyzer/mainloop.h"
 #include "analyzer/message.h"
 #include "analyzer/options.h"
 #include "analyzer/opview.h"
@@ -25,7 +26,8 @@ static const struct argp_option ops_options[] = {
 	{ "top", OPTION_TOP, "N", 0, "So many rows; 0: all (text: 40, else all)", 0 },
 	{ "nested", OPTION_NESTED, NULL, 0,
 	  "Also operators inside others: how often, and in which; their times are not known", 0 },
-	{ "loop", OPTION_LOOP, "FILE:LINE", 0, "Of this loop alone (not yet known)", 0 },
+	{ "loop", OPTION_LOOP, "FILE:LINE", 0,
+	  "Calls a pass are of this loop, not of the main loop", 0 },
 	{ 0 },
 };
 
@@ -34,6 +36,7 @@ struct arguments {
 	unsigned group;
 	const char *by; /* as told */
 	const char *sort;
+	const char *loop;
 	long top;
 	bool nested;
 };
@@ -88,12 +91,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NESTED: arguments->nested = true; return 0;
 	case OPTION_LOOP:
-		return options_wrong(state, "--loop: loops are not yet known to this version");
+		if (!strchr(argument, ':'))
+			return options_wrong(state, "--loop wants FILE:LINE, not '%s'", argument);
+		arguments->loop = argument;
+		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static void print(const struct arguments *arguments, struct run *run)
+static int print(const struct arguments *arguments, struct run *run)
 {
 	struct model *model = &run->chosen->model;
 	struct op_view view;
@@ -101,6 +107,10 @@ static void print(const struct arguments *arguments, struct run *run)
 		   arguments->trace.format == FORMAT_TEXT ? TEXT_ROWS :
 							    0;
 
+	model->main_loop = arguments->loop ? main_loop_named(model, arguments->loop) :
+					     main_loop_find(model);
+	if (arguments->loop && !model->main_loop)
+		return complain("no loop ran at %s", arguments->loop);
 	op_view_make(&view, model, arguments->group, arguments->nested);
 	op_view_sort(&view, arguments->sort);
 	struct table *table =
@@ -126,6 +136,7 @@ static void print(const struct arguments *arguments, struct run *run)
 	}
 	table_free(table);
 	op_view_free(&view);
+	return STATUS_FINE;
 }
 
 int cmd_ops(int argc, char **argv)
@@ -152,7 +163,7 @@ int cmd_ops(int argc, char **argv)
 		return status;
 	status = run_load(&run, &arguments.trace, argv[0]);
 	if (status == STATUS_FINE)
-		print(&arguments, &run);
+		status = print(&arguments, &run);
 	run_free(&run);
 	free(arguments.trace.files);
 	return status;

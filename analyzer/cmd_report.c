@@ -214,6 +214,7 @@ static int print(const struct arguments *arguments, const struct run *run)
 
 	if (arguments->loop && !main_loop)
 		return complain("no loop ran at %s", arguments->loop);
+	model->main_loop = main_loop;
 	syncs_make(&syncs, model, main_loop);
 	/* People want to see operators first; programs get all there is to group by. */
 	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);

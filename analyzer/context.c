@@ -108,8 +108,7 @@ static void end_segment(struct model *model, struct model_thread *thread,
 	uint32_t row = row_of(model, context);
 
 	op_table_add(&model->op_table, row, &sample);
-	if (thread->run_count && context->key.kind == OP_KIND_OPERATOR)
-		loops_operator(model, thread, row);
+	loops_operator(model, thread, row);
 }
 
 /* The program is past its start-up when its own code first leads to an operator. */

@@ -53,11 +53,11 @@ void loops_free(struct loops *loops)
 	for (uint32_t i = 0; i < loops->count; i++) {
 		histogram_free(&loops->nodes[i].pass_times);
 		account_free(&loops->nodes[i].account);
-		free(loops->nodes[i].rows);
 	}
 	free(loops->nodes);
 	free(loops->carries);
-	free(loops->row_nodes);
+	free(loops->row_cells);
+	free(loops->cells);
 	hash_free(&loops->index);
 	*loops = (struct loops){ 0 };
 }
@@ -319,26 +319,69 @@ void loops_left(struct model *model, struct model_thread *thread, uint64_t now)
 
 /* ---------------------------------------------------------------- what is in them */
 
-static void add_row(struct loop_node *node, uint32_t row)
-{
-	uint32_t word = row / 64;
-	uint64_t bit = (uint64_t)1 << row % 64;
-
-	memory_grow(node->rows, word, node->row_words);
-	node->row_count += !(node->rows[word] & bit);
-	node->rows[word] |= bit;
-}
-
 void loops_operator(struct model *model, struct model_thread *thread, uint32_t row)
 {
-	uint32_t innermost = thread->runs[thread->run_count - 1].node;
+	struct loops *loops = &model->loops;
+	const struct model_thread *looping =
+		thread->run_count || !thread->works_for ? thread : thread->works_for;
+	uint32_t node, at, before = 0;
 
-	memory_grow(model->loops.row_nodes, row, model->loops.row_room);
-	if (model->loops.row_nodes[row] == innermost)
+	if (!looping->run_count)
 		return;
-	model->loops.row_nodes[row] = innermost;
-	for (uint32_t i = 0; i < thread->run_count; i++)
-		add_row(&model->loops.nodes[thread->runs[i].node], row);
+	node = looping->runs[looping->run_count - 1].node;
+	memory_grow(loops->row_cells, row, loops->row_room);
+	for (at = loops->row_cells[row]; at && loops->cells[at].node != node;
+	     at = loops->cells[at].next)
+		before = at;
+	if (!at) {
+		loops->cell_count += !loops->cell_count;
+		at = loops->cell_count++;
+		memory_grow(loops->cells, at, loops->cell_room);
+		loops->cells[at] = (struct loop_cell){ node, loops->row_cells[row], 0 };
+		loops->row_cells[row] = at;
+	} else if (before) {
+		/* To the front: calls repeat. */
+		loops->cells[before].next = loops->cells[at].next;
+		loops->cells[at].next = loops->row_cells[row];
+		loops->row_cells[row] = at;
+	}
+	loops->cells[at].calls++;
+}
+
+static bool is_in(const struct loops *loops, uint32_t node, uint32_t outer)
+{
+	while (node >= LOOP_FIRST && node != outer)
+		node = loops->nodes[node].parent;
+	return node == outer;
+}
+
+uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node)
+{
+	uint64_t calls = 0;
+
+	for (uint32_t at = row < loops->row_room ? loops->row_cells[row] : 0; at;
+	     at = loops->cells[at].next)
+		if (is_in(loops, loops->cells[at].node, node))
+			calls += loops->cells[at].calls;
+	return calls;
+}
+
+/* Distinct operators of each loop. */
+static void count_rows(struct model *model)
+{
+	struct loops *loops = &model->loops;
+
+	for (uint32_t row = 1; row < loops->row_room && row < model->op_table.count; row++) {
+		if (model->op_table.rows[row].key.kind != OP_KIND_OPERATOR)
+			continue;
+		for (uint32_t at = loops->row_cells[row]; at; at = loops->cells[at].next)
+			for (uint32_t i = loops->cells[at].node;
+			     i >= LOOP_FIRST && loops->nodes[i].row_last != row;
+			     i = loops->nodes[i].parent) {
+				loops->nodes[i].row_last = row;
+				loops->nodes[i].row_count++;
+			}
+	}
 }
 
 void loops_startup(struct model *model, uint64_t now)
@@ -389,6 +432,7 @@ void loops_finish(struct model *model, uint64_t end)
 	for (uint32_t i = 0; i < model->definitions.thread_count; i++)
 		while (model->threads[i] && model->threads[i]->run_count)
 			close_run(model, model->threads[i], end);
+	count_rows(model);
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
 		model->loops.nodes[i].passes_known = passes_known(model, &model->loops.nodes[i]);
 }

@@ -42,8 +42,8 @@ struct loop_node {
 	/* Of the process, in its runs: where it may be the main loop. */
 	struct account account;
 	bool account_known, account_missed;
-	uint64_t *rows; /* bits: rows of the operator table seen in it */
-	uint32_t row_words, row_count;
+	uint32_t row_count; /* at the end: operators by place seen in it, or further in */
+	uint32_t row_last;  /* of them the last that was counted */
 	/* Offsets + 1 of events directly in it, and of those that may or may not have been passes. */
 	uint64_t own_seen;
 	uint32_t own[LOOP_OWN_MAX], own_count;
@@ -70,13 +70,21 @@ struct loop_carry {
 	uint32_t thread, last, loop; /* of the newest activation of a generator; thread 0: none */
 };
 
+/* Calls of a row of the operator table while `node` was the innermost loop. */
+struct loop_cell {
+	uint32_t node, next;
+	uint64_t calls;
+};
+
 struct loops {
 	struct loop_node *nodes; /* from LOOP_FIRST */
 	uint32_t count, room;
 	struct hash_table index;
 	struct loop_carry *carries; /* as definitions.codes */
-	uint32_t *row_nodes; /* by row of the operator table: the innermost loop it was last seen in */
+	uint32_t *row_cells;        /* by row of the operator table: a list */
 	uint32_t row_room;
+	struct loop_cell *cells; /* from 1 */
+	uint32_t cell_count, cell_room;
 	uint32_t direct; /* the distance of a frame that the interpreter entered, as in FRAME */
 };
 
@@ -93,10 +101,13 @@ void loops_event(struct model *model, struct model_thread *thread, struct span *
 /* The innermost frame ends; it was in loops. */
 void loops_left(struct model *model, struct model_thread *thread, uint64_t now);
 
-/* An operator of that row of the operator table has run. */
+/* A call that belongs to that row of the operator table has ended. */
 void loops_operator(struct model *model, struct model_thread *thread, uint32_t row);
 
 /* What came before was start-up. */
 void loops_startup(struct model *model, uint64_t now);
 
 void loops_finish(struct model *model, uint64_t end);
+
+/* At the end: how many calls of a row of the operator table were in that loop, or further in. */
+uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node);

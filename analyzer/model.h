@@ -117,6 +117,7 @@ struct model {
 	struct calls calls;
 	struct op_table op_table;
 	struct loops loops;
+	uint32_t main_loop; /* a node of them: what figures are told per pass of; LOOP_NONE */
 	struct waits waits;
 	struct findings findings;
 	uint32_t thread_room;

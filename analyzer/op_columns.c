@@ -24,7 +24,7 @@
 	COLUMN(THREAD, "thread", NULL, COLUMN_TEXT, 0)                                             \
 	COLUMN(THREAD_TEXT, NULL, "thread", COLUMN_TEXT, 0)                                        \
 	COLUMN(CALLS, "calls", "calls", COLUMN_COUNT, 0)                                           \
-	COLUMN(CALLS_PER_PASS, "calls_per_pass", NULL, COLUMN_REAL, 0)                             \
+	COLUMN(CALLS_PER_PASS, "calls_per_pass", "a pass", COLUMN_REAL, 0)                         \
 	COLUMN(LAUNCHES, "launches", "launches", COLUMN_COUNT, 9)                                  \
 	COLUMN(FIRST, "first_ns", "first", COLUMN_TIME, 10)
 
@@ -190,6 +190,10 @@ static void add_row(struct table *table, const struct op_view *view, const struc
 	if (!row->several_kinds)
 		table_set_text(table, COLUMN_KIND, kinds[row->key.kind]);
 	set_places(table, view, row);
+	if (model->main_loop && model->loops.nodes[model->main_loop].passes_known)
+		table_set_number(table, COLUMN_CALLS_PER_PASS,
+				 (double)row->loop_calls /
+					 (double)model->loops.nodes[model->main_loop].passes);
 	table_set_number(table, COLUMN_LAUNCHES, (double)row->launches);
 	table_set_number(table, COLUMN_TOTAL, model_ns(model, row->total));
 	if (row->first_time)

@@ -205,6 +205,8 @@ void op_view_make(struct op_view *view, struct model *model, unsigned group, boo
 		}
 		stats->several_kinds |= stats->key.kind != row->key.kind;
 		add_row(stats, table, row);
+		if (model->main_loop)
+			stats->loop_calls += loops_calls(&model->loops, i, model->main_loop);
 		free(key);
 	}
 	if (nested)

@@ -23,7 +23,8 @@ struct op_stats {
 	char *module;
 	bool several_kinds;
 	uint64_t calls, launches;
-	uint64_t samples; /* calls that the sums and histograms are of */
+	uint64_t loop_calls; /* in the model's main loop */
+	uint64_t samples;    /* calls that the sums and histograms are of */
 	uint64_t python_samples;
 	double sum[OP_PART_COUNT]; /* clock units */
 	double total;              /* fixed and wait of all calls */

@@ -18,20 +18,20 @@
 	COLUMN(CALL, "call", NULL, COLUMN_TEXT, 0)                                                 \
 	COLUMN(SIZE, "bytes", "bytes", COLUMN_BYTES, 8)                                            \
 	COLUMN(SITE_FILE, "site.file", NULL, COLUMN_TEXT, 0)                                       \
-	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_COUNT, 0)                                      \
+	COLUMN(SITE_LINE, "site.line", NULL, COLUMN_ID, 0)                                         \
 	COLUMN(SITE_FUNCTION, "site.function", NULL, COLUMN_TEXT, 0)                               \
 	COLUMN(USER_FILE, "user_site.file", NULL, COLUMN_TEXT, 0)                                  \
-	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_COUNT, 0)                                 \
+	COLUMN(USER_LINE, "user_site.line", NULL, COLUMN_ID, 0)                                    \
 	COLUMN(USER_FUNCTION, "user_site.function", NULL, COLUMN_TEXT, 0)                          \
 	COLUMN(BACKWARD_FILE, "backward_site.file", NULL, COLUMN_TEXT, 0)                          \
-	COLUMN(BACKWARD_LINE, "backward_site.line", NULL, COLUMN_COUNT, 0)                         \
+	COLUMN(BACKWARD_LINE, "backward_site.line", NULL, COLUMN_ID, 0)                            \
 	COLUMN(BACKWARD_FUNCTION, "backward_site.function", NULL, COLUMN_TEXT, 0)                  \
 	COLUMN(TIMES, "count", "times", COLUMN_COUNT, 0)                                           \
 	COLUMN(EXPLICIT, "explicit", NULL, COLUMN_FLAG, 0)                                         \
 	COLUMN(DESIGN, "by_design", NULL, COLUMN_TEXT, 0)                                          \
 	COLUMN(LOOP, NULL, "loop", COLUMN_PATH, 6)                                                 \
 	COLUMN(LOOP_FILE, "loop.file", NULL, COLUMN_TEXT, 0)                                       \
-	COLUMN(LOOP_LINE, "loop.line", NULL, COLUMN_COUNT, 0)                                      \
+	COLUMN(LOOP_LINE, "loop.line", NULL, COLUMN_ID, 0)                                         \
 	COLUMN(LOOP_PASSES, "loop.passes", NULL, COLUMN_COUNT, 0)                                  \
 	COLUMN(PER_PASS, "per_pass", "a pass", COLUMN_REAL, 0)                                     \
 	COLUMN(MAIN_PER_PASS, "main_per_pass", "main loop", COLUMN_REAL, 0)                        \

@@ -392,7 +392,8 @@ def test_wrong_usage_of_ops(steps):
     for args, said in {
         ("--by", "colour"): "--by",
         ("--sort", "size"): "--sort",
-        ("--loop", "train.py:31"): "not yet known",
+        ("--loop", "train.py"): "FILE:LINE",
+        ("--loop", "elsewhere.py:31"): "no loop ran at elsewhere.py:31",
     }.items():
         out, err = tare("ops", *args, steps, status=2)
         assert out == "" and err.count("\n") == 1 and said in err
