@@ -82,7 +82,8 @@ struct tare_op_span {
 struct tare_gil_span {
 	uintptr_t frame;            /* address of the frame of the hook that opened it */
 	uint32_t depth;             /* just before its enter */
-	uint32_t op_base, op_count; /* to be put back when it is left */
+	uint32_t op_base, op_count; /* this and the next: to be put back when it is left */
+	uint32_t section_open;
 	bool callback;
 };
 
@@ -103,7 +104,7 @@ struct tare_thread {
 	/* Operators (taps). */
 	uint32_t op_count; /* open operators in `ops` */
 	uint32_t op_base; /* of them, those that belong to spans further out: not to be closed now */
-	uint32_t section_open;  /* the innermost of `gil_spans` is a section: sites are its own */
+	uint32_t section_open;  /* in a section or a node: sites are its own */
 	uint64_t next_sequence; /* torch's sequence number when last looked at, + 1; 0: not yet */
 	bool torch_thread_told; /* TORCH_THREAD is written */
 	uint32_t ranges_open;   /* user ranges whose begin is in this trace */

@@ -73,7 +73,7 @@ static struct node_facts node_look(const uint64_t *node)
 
 struct node_span {
 	bool open;
-	uint32_t depth;
+	uint32_t depth, section_open;
 	struct ops_around ops;
 };
 
@@ -98,6 +98,9 @@ static void node_enter(struct node_span *span, const uint64_t *node, const void 
 	span->depth = thread->buffer->depth;
 	trace_enter(thread->buffer, tare_now(), NODE, type.id, facts.torch_thread, facts.sequence);
 	span->ops = ops_enter(thread);
+	span->section_open = thread->section_open;
+	thread->section_open =
+		1; /* what it calls belongs to the operator that made it, not to a site */
 	span->open = true;
 	tare_end(thread);
 }
@@ -110,6 +113,7 @@ static void node_leave(struct node_span *span)
 		return;
 	sequence_note(thread);
 	ops_leave(thread, span->ops);
+	thread->section_open = span->section_open;
 	trace_leave(thread->buffer, tare_now(), span->depth, 0);
 	tare_end(thread);
 }

@@ -27,27 +27,25 @@ static void (*real_ensure_end)(int state);
 static void (*real_delete)(void);
 static int (*check)(void); /* PyGILState_Check: this thread has the GIL */
 
-static void section_update(struct tare_thread *thread)
+/* Takes span `index` and those in it off the thread's stack of spans. */
+static inline void drop(struct tare_thread *thread, uint32_t index)
 {
-	thread->section_open = thread->gil_count &&
-			       !thread->gil_spans[thread->gil_count - 1].callback;
+	struct tare_gil_span *span = &thread->gil_spans[index];
+
+	ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
+	thread->section_open = span->section_open;
+	thread->gil_count = index;
 }
 
 /* Drops spans that others have left: frames, when an exception passes. */
-static void prune(struct tare_thread *thread)
+static inline void prune(struct tare_thread *thread)
 {
-	while (thread->gil_count) {
-		struct tare_gil_span *span = &thread->gil_spans[thread->gil_count - 1];
-
-		if (tare_likely(span->depth < thread->buffer->depth))
-			return;
-		ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
-		thread->gil_count--;
-		section_update(thread);
-	}
+	while (tare_unlikely(thread->gil_count && thread->gil_spans[thread->gil_count - 1].depth >=
+							  thread->buffer->depth))
+		drop(thread, thread->gil_count - 1);
 }
 
-static bool push(struct tare_thread *thread, uintptr_t here, bool callback)
+static inline bool push(struct tare_thread *thread, uintptr_t here, bool callback)
 {
 	if (thread->gil_count == TARE_GIL_SPANS_MAX)
 		return false;
@@ -57,6 +55,7 @@ static bool push(struct tare_thread *thread, uintptr_t here, bool callback)
 		.depth = thread->buffer->depth,
 		.op_base = around.base,
 		.op_count = around.count,
+		.section_open = thread->section_open,
 		.callback = callback,
 	};
 	thread->section_open = !callback;
@@ -64,18 +63,14 @@ static bool push(struct tare_thread *thread, uintptr_t here, bool callback)
 }
 
 /* Leaves span `index` and what was left open in it. */
-static void leave(struct tare_thread *thread, uint32_t index, uint64_t now)
+static inline void leave(struct tare_thread *thread, uint32_t index, uint64_t now)
 {
-	struct tare_gil_span *span = &thread->gil_spans[index];
-
-	ops_leave(thread, (struct ops_around){ span->op_base, span->op_count });
-	thread->gil_count = index;
-	section_update(thread);
-	trace_leave(thread->buffer, now, span->depth, 0);
+	drop(thread, index);
+	trace_leave(thread->buffer, now, thread->gil_spans[index].depth, 0);
 }
 
 /* Index of the outermost of the spans of a kind whose frames are gone by now; or gil_count. */
-static uint32_t ended(struct tare_thread *thread, uintptr_t here, bool callback)
+static inline uint32_t ended(struct tare_thread *thread, uintptr_t here, bool callback)
 {
 	uint32_t found = thread->gil_count;
 
@@ -100,7 +95,7 @@ TARE_COLD static void short_wait_set_up(void)
 	torch.short_wait_units = ns && units * 1000 / ns ? units * 1000 / ns : 1000;
 }
 
-static void waited(struct tare_thread *thread, uint64_t before, uint64_t after)
+static inline void waited(struct tare_thread *thread, uint64_t before, uint64_t after)
 {
 	uint32_t depth = thread->buffer->depth;
 
@@ -112,7 +107,7 @@ static void waited(struct tare_thread *thread, uint64_t before, uint64_t after)
 	trace_leave(thread->buffer, after, depth, 0);
 }
 
-static void section_enter(struct tare_thread *thread, const void *frame_address)
+static inline void section_enter(struct tare_thread *thread, const void *frame_address)
 {
 	uint64_t site = 0;
 
@@ -188,7 +183,7 @@ static void *hook_save(void)
 }
 
 /* The section that the GIL comes back to: the innermost, unless a callback out of it goes on. */
-static uint32_t section_ending(struct tare_thread *thread, uintptr_t here)
+static inline uint32_t section_ending(struct tare_thread *thread, uintptr_t here)
 {
 	for (uint32_t i = thread->gil_count; i > 0; i--) {
 		struct tare_gil_span *span = &thread->gil_spans[i - 1];
@@ -255,7 +250,7 @@ static void release(void)
 	if (!thread)
 		return;
 	prune(thread);
-	if (thread->gil_count && !thread->section_open) {
+	if (thread->gil_count && thread->gil_spans[thread->gil_count - 1].callback) {
 		sequence_note(thread);
 		leave(thread, thread->gil_count - 1, tare_now());
 	}
