@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -243,8 +244,19 @@ static void fork_child(void)
 		tare_tls.state = dead ? TARE_DEAD : TARE_NEW;
 }
 
+/*
+ * What glibc alone has is weak, so that a program of musl that inherits LD_PRELOAD can be loaded: there
+ * we stay as we are, unstarted. pthread_atfork is a part of the library itself that calls this.
+ */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *library) __attribute__((weak));
+#pragma weak gnu_get_libc_version
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 __attribute__((constructor)) static void process_start(void)
 {
+	if (!gnu_get_libc_version || !__register_atfork)
+		return;
 	process.load = trace_clock_start(&tare_process.file);
 	process.start_seconds = machine_clock_ns(CLOCK_REALTIME) / 1000000000u;
 	process.pid = getpid();
@@ -252,7 +264,7 @@ __attribute__((constructor)) static void process_start(void)
 		process.folder[0] = '\0';
 	read_knobs();
 	thread_set_up();
-	pthread_atfork(NULL, NULL, fork_child);
+	__register_atfork(NULL, NULL, fork_child, &__dso_handle);
 	process_set_mode(process.knobs.layers ? PROCESS_IDLE : PROCESS_OFF);
 	find_python();
 }

@@ -17,6 +17,8 @@
 #include "preload/process.h"
 #include "traces/version.h"
 
+#pragma weak gnu_get_libc_version /* see process_start */
+
 #define ENDING     ".tare"
 #define ATTEMPTS   1000u
 #define TEXT_BYTES 4096

@@ -9,6 +9,8 @@
 
 #include "preload/runtime.h"
 
+#pragma weak dlvsym /* see process_start */
+
 #define CANDIDATES_MAX 8
 
 /* Loaded files whose names begin with `stem`: a vendored copy is libcudart-e409450e.so.11.0. */

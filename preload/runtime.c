@@ -52,6 +52,13 @@ void thread_set_up(void)
 	pthread_key_create(&thread_key, thread_end);
 }
 
+/* Nothing of this thread will be recorded: the trace must not look as if it were whole. */
+static void thread_unseen(void)
+{
+	if (!trace_file_stopped(&tare_process.file))
+		trace_file_lost(&tare_process.file, 1);
+}
+
 static struct tare_thread *thread_start(void)
 {
 	struct tare_thread *thread;
@@ -61,13 +68,16 @@ static struct tare_thread *thread_start(void)
 		return NULL;
 	thread = mmap(NULL, sizeof(*thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
-	if (thread == MAP_FAILED)
+	if (thread == MAP_FAILED) {
+		thread_unseen();
 		return NULL;
+	}
 	thread->buffer = trace_buffer_acquire(&tare_process.file, inherited_depth);
 	if (!thread->buffer || pthread_setspecific(thread_key, thread) != 0) {
 		if (thread->buffer)
 			trace_buffer_release(thread->buffer);
 		munmap(thread, sizeof(*thread));
+		thread_unseen();
 		return NULL;
 	}
 	if (first)
