@@ -345,6 +345,36 @@ void bytecode_loops_free(struct code_loops *loops)
 	*loops = (struct code_loops){ 0 };
 }
 
+/* A site may be in an instruction's caches or behind its EXTENDED_ARGs. */
+static uint32_t start_of(const struct search *search, uint32_t unit)
+{
+	while (unit && unit < search->units && !search->steps[unit].next)
+		unit--;
+	return unit;
+}
+
+bool bytecode_between(const struct code_loops *loops, uint32_t number, uint32_t python,
+		      struct trace_str bytecode, uint32_t unit, uint32_t other)
+{
+	const struct code_loop *loop = &loops->loops[number];
+	struct search search;
+	bool between;
+
+	if (!search_start(&search, version_of(python), bytecode))
+		return false;
+	unit = start_of(&search, unit);
+	other = start_of(&search, other);
+	between = unit < search.units && unit != other;
+	if (between && goes_on(&search.steps[unit]))
+		between = !leads_to(&search, search.steps[unit].next, unit, loop->first, loop->last,
+				    other);
+	if (between && search.steps[unit].target != NOWHERE)
+		between = !leads_to(&search, search.steps[unit].target, unit, loop->first,
+				    loop->last, other);
+	search_end(&search);
+	return between;
+}
+
 bool bytecode_always(const struct code_loops *loops, uint32_t number, uint32_t python,
 		     struct trace_str bytecode, uint32_t unit)
 {
@@ -354,9 +384,7 @@ bool bytecode_always(const struct code_loops *loops, uint32_t number, uint32_t p
 
 	if (!search_start(&search, version_of(python), bytecode))
 		return false;
-	/* A site may be in an instruction's caches or behind its EXTENDED_ARGs. */
-	while (unit && unit < search.units && !search.steps[unit].next)
-		unit--;
+	unit = start_of(&search, unit);
 	for (uint32_t from = loop->first; always && from <= loop->last && from < search.units;
 	     from++)
 		if (jumps_back(&search.steps[from], from) &&

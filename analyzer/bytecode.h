@@ -37,6 +37,10 @@ bool bytecode_loops(struct code_loops *loops, uint32_t python, uint32_t first_li
 		    struct trace_str lines, struct trace_str bytecode);
 void bytecode_loops_free(struct code_loops *loops);
 
+/* Whether all ways within that loop from the instruction at `unit` to itself run the one at `other`. */
+bool bytecode_between(const struct code_loops *loops, uint32_t loop, uint32_t python,
+		      struct trace_str bytecode, uint32_t unit, uint32_t other);
+
 /* Whether each whole pass of that loop runs the instruction at `unit`. */
 bool bytecode_always(const struct code_loops *loops, uint32_t loop, uint32_t python,
 		     struct trace_str bytecode, uint32_t unit);

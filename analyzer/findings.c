@@ -153,6 +153,7 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 
 	if (!finding->count++)
 		finding->first_time = time;
+	finding->last_time = time;
 	if (bytes > finding->bytes)
 		finding->bytes = bytes;
 	add_loops(model, finding, loops);
@@ -249,6 +250,18 @@ static void classify(struct verdict *verdict, const struct finding_loop *in, dou
 	}
 }
 
+/*
+ * A library's loop that ran before the main loop began, such as that of model.to(): from the program's
+ * own code it happened once.
+ */
+static bool is_set_up(const struct model *model, const struct finding *finding, uint32_t main_loop)
+{
+	const struct finding_key *key = &finding->key;
+
+	return main_loop && key->loop && !model->definitions.codes[key->loop_code].user &&
+	       finding->last_time < model->loops.nodes[main_loop].first;
+}
+
 struct verdict finding_verdict(struct model *model, const struct finding *finding,
 			       uint32_t main_loop)
 {
@@ -286,7 +299,8 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 			model_ns(model, calls_split(&model->calls, class->class, class->count,
 						    (int64_t) class->sum, &cost));
 	}
-	verdict.warm_up = finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE;
+	verdict.warm_up = (finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE) ||
+			  is_set_up(model, finding, main_loop);
 	return verdict;
 }
 

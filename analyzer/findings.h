@@ -66,7 +66,7 @@ struct finding_class {
 struct finding {
 	struct finding_key key;
 	uint64_t count, bytes; /* bytes: of the largest copy */
-	uint64_t first_time;
+	uint64_t first_time, last_time;
 	uint64_t gap; /* clock units */
 	struct finding_loop loops[FINDING_LOOPS_MAX];
 	uint32_t loop_count;
@@ -103,7 +103,7 @@ struct verdict {
 	double passes; /* of the nearest loop, in all */
 	double wait_ns, gap_ns;
 	bool in_main;
-	bool warm_up; /* memory that is allocated once, or is no loop's: no finding */
+	bool warm_up; /* memory taken once, or a library at work before the main loop: no finding */
 };
 
 /* `main_loop`: a node, or LOOP_NONE. */

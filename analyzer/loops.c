@@ -131,7 +131,8 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		loops->nodes[around].has_inner = true;
 		thread->runs[thread->run_count - 1].asked = false;
 	}
-	node->runs++;
+	if (!node->runs++)
+		node->first = now;
 	node->passes += pass;
 	watched = !recursive && is_watched(model, thread, node, now);
 	memory_grow(thread->runs, thread->run_count, thread->run_room);
@@ -141,6 +142,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.frame = (uint32_t)(frame - thread->stack),
 		.entered = now,
 		.pass_start = now,
+		.imports = model->import_units,
 		.recursive = recursive,
 		.fresh = true,
 	};
@@ -176,7 +178,10 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 	if (run->recursive)
 		return;
 	end = end < now ? end : now;
-	node->time += end - run->entered;
+	uint64_t imports = thread == model->main ? model->import_units - run->imports : 0;
+	uint64_t time = end > run->entered ? end - run->entered : 0;
+
+	node->time += time > imports ? time - imports : 0;
 	if (!generator && !run->asked)
 		histogram_add(&node->pass_times, end - run->pass_start);
 	if (run->accounted) {
@@ -392,6 +397,7 @@ void loops_startup(struct model *model, uint64_t now)
 		model->loops.nodes[i].time = 0;
 	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
+		thread->runs[i].imports = model->import_units;
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);
 	}
@@ -400,31 +406,29 @@ void loops_startup(struct model *model, uint64_t now)
 /* ---------------------------------------------------------------- the end */
 
 /*
- * Passes are known where none was in doubt, or where for each event in doubt another instruction, which
- * every pass runs, tells them apart. Around inner loops only such an instruction tells.
+ * Passes are known where none was in doubt, or where between any two of an event in doubt another
+ * instruction with events of its own must run: that tells them apart. Around inner loops only an
+ * instruction that every pass runs does.
  */
 static bool passes_known(const struct model *model, const struct loop_node *node)
 {
 	const struct def_code *code = &model->definitions.codes[node->code];
 	const struct trace_str bytecode = { (const char *)code->bytecode, code->bytecode_bytes };
-	uint32_t always = 0, site = 0;
+	bool known = !node->doubtful_end && node->unsure_count <= LOOP_UNSURE_MAX;
 
-	if (node->doubtful_end)
-		return false;
-	if (!node->has_inner && !node->unsure_count)
-		return true;
-	if (node->unsure_count > LOOP_UNSURE_MAX)
-		return false;
-	for (uint32_t i = 0; i < node->own_count && always < 2; i++)
+	for (uint32_t i = 0; known && i < node->unsure_count; i++) {
+		known = false;
+		for (uint32_t other = 0; !known && other < node->own_count; other++)
+			known = bytecode_between(code->loops, node->loop, code->python, bytecode,
+						 node->unsure[i] - 1, node->own[other] - 1);
+	}
+	if (!known || !node->has_inner)
+		return known;
+	for (uint32_t i = 0; i < node->own_count; i++)
 		if (bytecode_always(code->loops, node->loop, code->python, bytecode,
-				    node->own[i] - 1)) {
-			always++;
-			site = node->own[i];
-		}
-	for (uint32_t i = 0; i < node->unsure_count; i++)
-		if (always == 1 && node->unsure[i] == site)
-			return false;
-	return always;
+				    node->own[i] - 1))
+			return true;
+	return false;
 }
 
 void loops_finish(struct model *model, uint64_t end)

@@ -37,7 +37,8 @@ struct loop_node {
 	uint32_t depth;
 	uint32_t open; /* runs that are; of recursion several */
 	uint64_t runs, passes;
-	uint64_t time; /* of its runs, clock units, since the start-up */
+	uint64_t first; /* when it was first entered */
+	uint64_t time;  /* of its runs, clock units, since the start-up, without imports */
 	struct histogram pass_times;
 	/* Of the process, in its runs: where it may be the main loop. */
 	struct account account;
@@ -58,8 +59,9 @@ struct loop_run {
 	uint32_t node, loop;
 	uint32_t frame; /* its place on the stack */
 	uint64_t entered, pass_start;
-	bool accounted; /* the process's account as of `entered` is in the thread's marks */
-	bool recursive; /* the node has another run around */
+	uint64_t imports; /* of the main thread, until it was entered */
+	bool accounted;   /* the process's account as of `entered` is in the thread's marks */
+	bool recursive;   /* the node has another run around */
 	bool direct; /* the newest event's instruction began with a frame that was entered directly */
 	bool fresh; /* nothing happened in it yet */
 	bool asked; /* nothing happened in this pass but that the iterator was asked */

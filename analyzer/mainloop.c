@@ -21,7 +21,13 @@ double main_loop_scope(const struct model *model)
 	uint64_t start = model->startup_ended ? model->startup_end : model->open;
 	uint64_t end = model->program_end > start ? model->program_end : model->end;
 
-	return end > start ? (double)(end - start) : 0;
+	double scope = end > start ? (double)(end - start) - (double)model->import_units : 0;
+
+	/* Both accounts are sized alike once the trace was read. */
+	if (model->startup_ended && model->program_end > start)
+		scope -=
+			(double)(model->program.units[LINE_tare] - model->startup.units[LINE_tare]);
+	return scope > 0 ? scope : 0;
 }
 
 /* Of those directly in `parent`, the one with most time. */
@@ -48,19 +54,36 @@ static bool has_passes(const struct loop_node *node)
 	return node->passes_known && node->passes >= PASSES_LEAST;
 }
 
-uint32_t main_loop_find(const struct model *model)
+/* The outermost loop that has enough of the time; of several the one with most. */
+static uint32_t outermost(const struct model *model)
 {
 	const struct loop_node *nodes = model->loops.nodes;
 	double least = TIME_SHARE * main_loop_scope(model);
-	uint32_t found = longest_in(model, LOOP_MAIN_THREAD), inner;
+	uint32_t found = LOOP_NONE;
 
-	while (found && !has_passes(&nodes[found]) && (double)nodes[found].time >= least)
-		found = longest_in(model, found);
-	if (!found || (double)nodes[found].time < least)
-		return LOOP_NONE;
+	/* Loops come after those around them. */
+	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
+		uint32_t at = i;
+
+		if (!has_passes(&nodes[i]) || (double)nodes[i].time < least)
+			continue;
+		while (at >= LOOP_FIRST && (at == i || at != found))
+			at = nodes[at].parent;
+		if (at == LOOP_MAIN_THREAD && (!found || nodes[i].time > nodes[found].time))
+			found = i;
+	}
+	return found;
+}
+
+uint32_t main_loop_find(const struct model *model)
+{
+	const struct loop_node *nodes = model->loops.nodes;
+	uint32_t found = outermost(model), inner;
+
 	/* On the way a loop with few passes may be in between, such as one over two files. */
 	for (uint32_t at = found;
-	     (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]); at = inner)
+	     found && (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]);
+	     at = inner)
 		if (has_passes(&nodes[inner]))
 			found = inner;
 	return found;

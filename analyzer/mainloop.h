@@ -25,7 +25,7 @@ uint32_t main_loop_named(const struct model *model, const char *place);
 uint32_t main_loop_candidates(const struct model *model, uint32_t chosen, uint32_t *nodes,
 			      uint32_t room);
 
-/* Time between start-up and exit, in clock units. */
+/* Time between start-up and exit, without imports and what tare itself took, in clock units. */
 double main_loop_scope(const struct model *model);
 
 /* "train.py:31"; free it. */

@@ -52,6 +52,7 @@ enum span_flags {
 	SPAN_IN_CONTEXT = 16, /* an operator that is open in it */
 	SPAN_LIBRARY = 32,    /* calls below belong to it */
 	SPAN_LOOPS = 64,      /* a frame that was in loops */
+	SPAN_IMPORT = 128,    /* the outermost frame of the import machinery */
 };
 
 /*
@@ -134,6 +135,7 @@ struct model {
 	bool startup_ended;
 	bool has_library; /* calls of cuBLAS, cuDNN, ... are in the trace */
 	uint64_t startup_end;
+	uint64_t import_units;                /* of the main thread, after the start-up */
 	uint64_t program_end, program_length; /* of the longest frame at the main thread's base */
 
 	uint32_t main_tid;

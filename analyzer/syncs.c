@@ -34,7 +34,7 @@
 	COLUMN(LOOP_LINE, "loop.line", NULL, COLUMN_ID, 0)                                         \
 	COLUMN(LOOP_PASSES, "loop.passes", NULL, COLUMN_COUNT, 0)                                  \
 	COLUMN(PER_PASS, "per_pass", "a pass", COLUMN_REAL, 0)                                     \
-	COLUMN(MAIN_PER_PASS, "main_per_pass", "main loop", COLUMN_REAL, 0)                        \
+	COLUMN(MAIN_PER_PASS, "main_per_pass", "main loop", COLUMN_REAL, 4)                        \
 	COLUMN(CLASS, "class", "", COLUMN_TEXT, 0)                                                 \
 	COLUMN(PERIOD, "period", "every", COLUMN_COUNT, 7)                                         \
 	COLUMN(WAIT, "wait_ns", "waits", COLUMN_TIME, 0)                                           \
@@ -60,7 +60,7 @@ static const char *const headings[SYNC_SECTIONS] = {
 	"hidden synchronisation",
 	"explicit: the program asks for it",
 	"by design",
-	"warming up: memory taken once",
+	"warming up: memory taken once, and what libraries do before the main loop",
 };
 
 static int compare(const void *left, const void *right)

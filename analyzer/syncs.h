@@ -12,7 +12,7 @@
 #include "analyzer/findings.h"
 #include "analyzer/table.h"
 
-/* Where they are shown. Memory that is taken once, as programs warm up, is no finding. */
+/* Where they are shown. What happens once, as programs warm up, is no finding. */
 enum sync_section { SYNC_HIDDEN, SYNC_EXPLICIT, SYNC_DESIGN, SYNC_WARM_UP, SYNC_SECTIONS };
 
 struct sync {

@@ -96,6 +96,9 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 		end_call(model, thread, span, result, now);
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
+	if (span->flags & SPAN_IMPORT && thread == model->main && model->startup_ended)
+		model->import_units +=
+			now - (span->enter > model->startup_end ? span->enter : model->startup_end);
 	if (span->flags & SPAN_CONTEXT)
 		context_close(model, thread, true);
 	else if (span->flags & SPAN_IN_CONTEXT)
@@ -319,12 +322,17 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->user_site = caller->user ? caller->site : caller->user_site;
 	span->code = code;
 	span->site = 0;
-	span->loops = code_find_loops(&model->definitions.codes[code]);
+	/* Imports happen once, and are no loop's work. */
+	span->loops = caller->importing || definition->importing ?
+			      NULL :
+			      code_find_loops(&model->definitions.codes[code]);
 	span->two_calls = definition->python == 0x030b;
 	span->loop_last = 0;
 	span->run_first = thread->run_count;
 	span->user = definition->user;
 	span->importing = caller->importing || definition->importing;
+	if (definition->importing && !caller->importing)
+		span->flags |= SPAN_IMPORT;
 	span->frame = thread->top;
 }
 
@@ -460,7 +468,9 @@ static void mark_code(struct model *model, struct model_thread *thread, uint64_t
 	if (frame->kind == TRACE_FRAME) {
 		bool own = frame->code == model->tree.nodes[frame->node].index;
 
-		frame->loops = own ? model->definitions.codes[frame->code].loops : NULL;
+		frame->loops = own && !frame->importing ?
+				       model->definitions.codes[frame->code].loops :
+				       NULL;
 	}
 }
 

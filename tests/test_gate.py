@@ -1,6 +1,7 @@
 """`tare syncs` as a gate, on the traces of one program with waits of several kinds."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -14,8 +15,6 @@ def traces(tmp_path_factory, python):
     """traces["new"], traces["old"]: folders; the old one lacks a wait in each step."""
     if not SIM.exists():
         pytest.skip("the simulated CUDA device is not built (make sim)")
-    import os
-
     found = {}
     for name in ("new", "old"):
         folder = tmp_path_factory.mktemp(name)
@@ -28,7 +27,8 @@ def traces(tmp_path_factory, python):
 
 
 def gate(*arguments):
-    return subprocess.run([TARE, "syncs", *arguments], capture_output=True, text=True)
+    env = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run([TARE, "syncs", *arguments], capture_output=True, text=True, env=env)
 
 
 def gate_json(*arguments):
