@@ -143,7 +143,8 @@ def test_operators_of_a_program(steps):
     add = check("aten::add.Tensor", "add", launches=10)
     assert add["kind"] == "operator"
     assert all(add[part] for part in PARTS if part != "library_ns")
-    assert add["library_ns"] is None and add["calls_per_pass"] is None
+    assert add["library_ns"] is None
+    assert add["calls_per_pass"] in (None, 1)  # the main loop has half of the time, or there is none
     check("aten::mul.Tensor", "scale", "scale", launches=10)
     check("aten::sum", "sum", launches=10)
     item = check("aten::item", "item", launches=0)
