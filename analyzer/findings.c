@@ -66,9 +66,8 @@ static uint32_t row_of(struct findings *findings, const struct finding_key *key)
 	if (findings->count >= FINDINGS_MAX) {
 		const struct finding_key rest = { .kind = key->kind, .explicit = key->explicit };
 
-		return findings->count >= 2 * FINDINGS_MAX ? 1 :
-		       memcmp(&rest, key, sizeof(rest))    ? row_of(findings, &rest) :
-							     1;
+		if (memcmp(&rest, key, sizeof(rest)))
+			return row_of(findings, &rest);
 	}
 	memory_grow(findings->rows, findings->count, findings->room);
 	findings->rows[findings->count].key = *key;
