@@ -287,3 +287,54 @@ def test_little_address_space(run_bare_and_traced, python):
     least = next(megabytes for megabytes in range(8, 100) if runs(megabytes))
     for more in (4, 5, 6, 8, 12):
         run_bare_and_traced(command, preexec_fn=limited(least + more))
+
+
+# -------------------------------------------------------------------------------- torch
+
+TORCH = PROG / "fidelity_torch.py"
+
+
+def steady(command):
+    """stderr without times, pids and sizes."""
+    script = '{ "$@" 2>&1 >&3 | sed -E "s/[0-9]{2,}/N/g" >&2; } 3>&1'
+    return ["bash", "-o", "pipefail", "-c", script, "bash", *command]
+
+
+def test_torch(run_bare_and_traced, count_events, python):
+    command = [python, TORCH, "cpu", "training", "profiler", "autograd"]
+    run = run_bare_and_traced(steady(command), returncode=0)
+    assert_readable(count_events, run.traces)
+
+
+def test_torch_on_the_device(run_bare_and_traced, count_events, python, sim):
+    command = sim([python, TORCH, "cuda", "training", "graphs", "synchronisation"])
+    run = run_bare_and_traced(steady(command), returncode=0)
+    assert_readable(count_events, run.traces)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("case", ["profiler", "autograd", "jit", "compiled", "loader"])
+def test_more_of_torch(run_bare_and_traced, count_events, python, sim, device, case):
+    command = [python, TORCH, device, case]
+    run = run_bare_and_traced(steady(sim(command) if device == "cuda" else command), returncode=0)
+    assert_readable(count_events, run.traces)
+
+
+@pytest.mark.slow
+def test_torchrun_with_a_killed_rank(tmp_path, run_traced, count_events, python):
+    """What it prints holds times and pids: status and files are compared."""
+    command = [python, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0"]
+    command += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", TORCH, "cpu", "distributed"]
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    done = subprocess.run(
+        [str(part) for part in command], cwd=bare, env=clean_environment({}), capture_output=True
+    )
+    run = run_traced(command)
+    assert run.returncode == done.returncode == 1
+    for rank in ("rank-0", "rank-1"):
+        assert (run.folder / rank).read_text() == (bare / rank).read_text() == "[3.0, 3.0, 3.0]\n"
+    assert len(run.traces) == 3
+    for trace in run.traces:
+        assert is_whole(count_events(trace))
