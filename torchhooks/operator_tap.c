@@ -79,6 +79,8 @@ void tap_operator(const struct tap_frame *frame)
 	uint32_t over = 0, words;
 	uint64_t site = 0;
 
+	if (tare_unlikely(!torch.found))
+		torch_not_found_yet();
 	if (!torch.ops_by_tap || !(thread = tare_begin(TARE_SOURCE_OP)))
 		return;
 	found = id_cache_find(&operators, frame->return_address);

@@ -20,15 +20,22 @@ void torchhooks_python_ready(void);
 void torchhooks_library_loaded(void);
 void torchhooks_fork_child(void);
 
-/* By SONAME: libtorch is loaded RTLD_LOCAL, so that RTLD_NEXT does not see it. */
-static void *loaded(const char *soname)
+/*
+ * By SONAME: libtorch is loaded RTLD_LOCAL, so that RTLD_NEXT does not see it. dlopen is wrapped: this
+ * call is not to look as if something had been loaded.
+ */
+void *torch_loaded(const char *soname)
 {
-	return dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
+	bool changed = tare_tls.libraries_changed;
+	void *handle = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
+
+	tare_tls.libraries_changed = changed;
+	return handle;
 }
 
 void *torch_find(const char *symbol)
 {
-	void *libtorch = loaded("libtorch_cpu.so");
+	void *libtorch = torch_loaded("libtorch_cpu.so");
 
 	return libtorch ? dlsym(libtorch, symbol) : NULL;
 }
@@ -131,14 +138,13 @@ static void set_up(void)
 
 void torchhooks_library_loaded(void)
 {
-	static bool done;
 	int saved_errno = errno;
 
-	if (__atomic_load_n(&done, __ATOMIC_RELAXED) ||
+	if (__atomic_load_n(&torch.found, __ATOMIC_RELAXED) ||
 	    !(tare_process.layers & (TARE_LAYER_OPS | TARE_LAYER_OPS_RECORD_FUNCTION)))
 		return;
-	if (loaded("libtorch_cpu.so") && loaded("libtorch_python.so") &&
-	    !__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+	if (torch_loaded("libtorch_cpu.so") && torch_loaded("libtorch_python.so") &&
+	    !__atomic_exchange_n(&torch.found, true, __ATOMIC_RELAXED))
 		set_up();
 	errno = saved_errno;
 }
@@ -146,6 +152,23 @@ void torchhooks_library_loaded(void)
 void torchhooks_python_ready(void)
 {
 	torchhooks_library_loaded();
+}
+
+/*
+ * An operator before that: where nothing that makes `preload/` look has happened since libtorch was
+ * loaded. A program in C++ has no libtorch_python, and is not looked at again and again.
+ */
+void torch_not_found_yet(void)
+{
+	static uint32_t attempts;
+	uint8_t state = tare_tls.state;
+
+	if (state == TARE_INSIDE || attempts >= 8)
+		return;
+	attempts++;
+	tare_tls.state = TARE_INSIDE;
+	torchhooks_library_loaded();
+	tare_tls.state = state;
 }
 
 /* Ids stay; what they stand for is written again, see id_cache.h. */

@@ -33,6 +33,7 @@ struct torch {
 #define FUNCTION_(name, type, arguments, symbol) type(*name) arguments;
 	TORCH_FUNCTIONS(FUNCTION_)
 #undef FUNCTION_
+	bool found;      /* libtorch is there, and the hooks are being put in place */
 	bool ops_by_tap; /* the tap records operators */
 	bool ops_by_record_function;
 	bool tap_fired;            /* an operator has come through the tap */
@@ -42,6 +43,12 @@ struct torch {
 };
 
 extern struct torch torch __attribute__((visibility("hidden")));
+
+/* Handle of a library, if it is loaded. set_up.c */
+void *torch_loaded(const char *soname);
+
+/* An operator came through the tap while nothing was set up. set_up.c */
+void torch_not_found_yet(void);
 
 /* A function of libtorch_cpu; NULL where there is none. set_up.c */
 void *torch_find(const char *symbol);

@@ -24,7 +24,7 @@ HIDDEN void _Unwind_Resume(struct _Unwind_Exception *exception);
 
 void *unwinder_find(const char *name)
 {
-	void *libgcc = dlopen("libgcc_s.so.1", RTLD_NOLOAD | RTLD_LAZY);
+	void *libgcc = torch_loaded("libgcc_s.so.1");
 
 	return dlsym(libgcc ? libgcc : RTLD_DEFAULT, name);
 }
