@@ -180,6 +180,8 @@ def test_same_operators_as_record_function(run_bare_and_traced, run_traced, dump
     assert nested > 3000
     assert_nodes_were_made(tapped)
     assert_nodes_were_made(oracle)
+    types = {record["name"] for record in tapped.records("NODE_TYPE")}
+    assert {"14SquareBackward", "14BrokenBackward"} <= types  # classes of Python
 
 
 def test_same_operators_on_a_device(sim, run_bare_and_traced, run_traced, dump, program, python):
@@ -247,7 +249,8 @@ def test_exception_ends_the_program(run_bare_and_traced, dump, program, python):
 
 def test_no_operators_without_their_layer(run_traced, count_events, program, python):
     run = run_traced([python, program("torch_raises.py")], trace_env={"TARE_LAYERS": "frames"})
-    events = sum(map(collections.Counter, count_events(run.trace)["threads"].values()), collections.Counter())
+    threads = count_events(run.trace)["threads"].values()
+    events = sum(map(collections.Counter, threads), collections.Counter())
     assert events["FRAME"] > 1000
     for name in ("OP", "OP_SPAN", "SECTION", "NODE", "CALLBACK", "RANGE_BEGIN"):
         assert not events[name]

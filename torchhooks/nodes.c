@@ -4,51 +4,14 @@
  * Engine::evaluate_function is called through libtorch_cpu's PLT, on whatever thread works for the
  * device. C++ exceptions of a node pass through here.
  */
-#include <string.h>
-
-#include "torchhooks/id_cache.h"
-#include "torchhooks/safe_read.h"
+#include "torchhooks/nodes.h"
 #include "torchhooks/torch.h"
 
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-#define TYPES_BITS     11u
-#define TYPE_NAME_ROOM 1024u
-
 typedef void evaluate_function(void *engine, void *graph_task, void *node, void *inputs,
 			       void *queue);
-
-static struct id_entry type_entries[1u << TYPES_BITS];
-static uint32_t last_type;
-static struct id_cache types = {
-	.bits = TYPES_BITS,
-	.entries = type_entries,
-	.last_id = &last_type,
-};
-
-/* The class's name, by the type_info before its table of virtual functions. Itanium C++ ABI, 2.5.2. */
-TARE_COLD static uint32_t learn_type(struct tare_thread *thread, uint64_t vtable)
-{
-	struct id_found found = id_cache_find(&types, vtable);
-	char name[TYPE_NAME_ROOM];
-	uint32_t depth = thread->buffer->depth;
-	uint64_t type_info, text;
-	struct record_NODE_TYPE record;
-
-	trace_enter(thread->buffer, tare_now(), TARE, 2);
-	if (!safe_read_word(vtable - 8, &type_info) || !safe_read_word(type_info + 8, &text) ||
-	    !safe_read_text(text, name, sizeof(name)))
-		strcpy(name, "?");
-	record.type = id_cache_id(&types, found);
-	/* '*' marks names that are compared by address. */
-	record.name.data = name[0] == '*' ? name + 1 : name;
-	record.name.length = (uint32_t)strlen(record.name.data);
-	trace_define(thread->buffer, TRACE_RECORD_NODE_TYPE, &record);
-	id_cache_keep(&types, vtable, record.type, 0);
-	trace_leave(thread->buffer, tare_now(), depth, 0);
-	return record.type;
-}
 
 struct node_facts {
 	uint64_t torch_thread;
@@ -80,8 +43,8 @@ struct node_span {
 static void node_enter(struct node_span *span, const uint64_t *node, const void *frame_address)
 {
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
-	struct id_found type;
 	struct node_facts facts;
+	uint32_t type;
 
 	if (!thread)
 		return;
@@ -92,11 +55,9 @@ static void node_enter(struct node_span *span, const uint64_t *node, const void 
 	tare_close_ops(thread, frame_address);
 	sequence_note(thread);
 	facts = node_look(node);
-	type = id_cache_find(&types, node[0]);
-	if (tare_unlikely(!type.defined))
-		type.id = learn_type(thread, node[0]);
+	type = node_type(thread, node);
 	span->depth = thread->buffer->depth;
-	trace_enter(thread->buffer, tare_now(), NODE, type.id, facts.torch_thread, facts.sequence);
+	trace_enter(thread->buffer, tare_now(), NODE, type, facts.torch_thread, facts.sequence);
 	span->ops = ops_enter(thread);
 	span->section_open = thread->section_open;
 	thread->section_open =
