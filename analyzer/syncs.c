@@ -38,7 +38,7 @@
 	COLUMN(CLASS, "class", "", COLUMN_TEXT, 0)                                                 \
 	COLUMN(PERIOD, "period", "every", COLUMN_COUNT, 7)                                         \
 	COLUMN(WAIT, "wait_ns", "waits", COLUMN_TIME, 0)                                           \
-	COLUMN(GAP, "gap_ns", "gap", COLUMN_TIME, 0)                                               \
+	COLUMN(GAP, "gap_ns", "gap", COLUMN_TIME, 2)                                               \
 	COLUMN(THREAD, "thread", "thread", COLUMN_TEXT, 9)                                         \
 	COLUMN(HINT, "hint", NULL, COLUMN_TEXT, 0)                                                 \
 	COLUMN(WARM_UP, "warm_up", NULL, COLUMN_FLAG, 0)

@@ -106,35 +106,45 @@ static unsigned spare_width(const struct table *table, const struct layout *layo
 	return spare;
 }
 
+/* Leaves out the least important column that may go. False: none may. */
+static bool drop_one(const struct table *table, struct layout *layout)
+{
+	unsigned worst = table->column_count;
+
+	for (unsigned c = 0; c < table->column_count; c++)
+		if (layout->widths[c] && layout->drops[c] &&
+		    (worst == table->column_count || layout->drops[c] > layout->drops[worst]))
+			worst = c;
+	if (worst == table->column_count)
+		return false;
+	layout->widths[worst] = 0;
+	return true;
+}
+
+/* Makes the widest text narrower by one. False: all are as narrow as can be. */
+static bool narrow_one(const struct table *table, struct layout *layout)
+{
+	unsigned widest = table->column_count;
+
+	for (unsigned c = 0; c < table->column_count; c++)
+		if (is_text(&table->columns[c]) && table->columns[c].format != COLUMN_BAR_TEXT &&
+		    (widest == table->column_count || layout->widths[c] > layout->widths[widest]))
+			widest = c;
+	if (widest == table->column_count || layout->widths[widest] <= 4)
+		return false;
+	layout->widths[widest]--;
+	return true;
+}
+
 static void fit(const struct table *table, struct layout *layout, unsigned width)
 {
-	/* Columns that may go, the least important first. */
-	while (total_width(table, layout) > width + spare_width(table, layout)) {
-		unsigned worst = table->column_count;
-
-		for (unsigned c = 0; c < table->column_count; c++)
-			if (layout->widths[c] && layout->drops[c] &&
-			    (worst == table->column_count ||
-			     layout->drops[c] > layout->drops[worst]))
-				worst = c;
-		if (worst == table->column_count)
+	/* First what makes no text too narrow to read; then whatever helps. */
+	while (total_width(table, layout) > width + spare_width(table, layout))
+		if (!drop_one(table, layout))
 			break;
-		layout->widths[worst] = 0;
-	}
-	/* The widest text gives first. */
-	for (unsigned total; (total = total_width(table, layout)) > width;) {
-		unsigned widest = table->column_count;
-
-		for (unsigned c = 0; c < table->column_count; c++)
-			if (is_text(&table->columns[c]) &&
-			    table->columns[c].format != COLUMN_BAR_TEXT &&
-			    (widest == table->column_count ||
-			     layout->widths[c] > layout->widths[widest]))
-				widest = c;
-		if (widest == table->column_count || layout->widths[widest] <= 4)
+	while (total_width(table, layout) > width)
+		if (!narrow_one(table, layout) && !drop_one(table, layout))
 			break;
-		layout->widths[widest]--;
-	}
 }
 
 static void measure(const struct table *table, struct layout *layout)

@@ -32,6 +32,8 @@ if [[ ${1:-} == --format ]]; then
 fi
 
 bad=0
+PY=${PY:-$(scripts/venv.sh)}
+
 fail() {
 	echo "lint: $*" >&2
 	bad=1
