@@ -77,7 +77,7 @@ static uint32_t row_of(struct findings *findings, const struct finding_key *key)
 
 static void add_interval(struct finding_loop *in, uint64_t pass)
 {
-	uint64_t interval = pass - in->last_pass;
+	uint64_t last = in->last_pass, interval = pass > last ? pass - last : last - pass;
 
 	if (!in->passes) {
 		in->first_pass = pass;
@@ -109,15 +109,12 @@ static void add_loop(struct finding *finding, uint32_t node, uint64_t pass)
 		add_interval(in, pass);
 }
 
-static void add_loops(struct model *model, struct finding *finding,
-		      const struct model_thread *thread)
+static void add_loops(struct finding *finding, const struct model_thread *thread)
 {
 	for (uint32_t i = 0; i < thread->run_count; i++) {
-		const struct loop_node *node = &model->loops.nodes[thread->runs[i].node];
-
 		/* Of a loop that recurses the innermost run is as good as any. */
 		if (!thread->runs[i].recursive)
-			add_loop(finding, thread->runs[i].node, node->passes);
+			add_loop(finding, thread->runs[i].node, thread->runs[i].pass);
 	}
 }
 
@@ -155,12 +152,12 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 	finding->last_time = time;
 	if (bytes > finding->bytes)
 		finding->bytes = bytes;
-	add_loops(model, finding, loops);
+	add_loops(finding, loops);
 	if (thread->works_for && thread->works_for != loops)
-		add_loops(model, finding, thread->works_for);
+		add_loops(finding, thread->works_for);
 	else if (model->main && model->main != loops)
 		/* A thread of its own: what happens while a pass of the main thread's runs. */
-		add_loops(model, finding, model->main);
+		add_loops(finding, model->main);
 	return number;
 }
 
@@ -279,6 +276,8 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 		verdict.passes = passes_of(model, finding->key.loop_code, finding->key.loop);
 		verdict.per_pass = (double)finding->count / verdict.passes;
 		classify(&verdict, &nearest, verdict.passes);
+	} else if (finding->count > 1 && definitions_layer_off(&model->definitions, "frames")) {
+		verdict.class = CLASS_UNKNOWN;
 	}
 	for (uint32_t i = 0; main_loop && i < finding->loop_count; i++)
 		if (finding->loops[i].node == main_loop) {

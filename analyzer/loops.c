@@ -142,6 +142,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.frame = (uint32_t)(frame - thread->stack),
 		.entered = now,
 		.pass_start = now,
+		.pass = node->passes,
 		.imports = model->import_units,
 		.recursive = recursive,
 		.fresh = true,
@@ -198,7 +199,7 @@ static void new_pass(struct model *model, struct loop_run *run, uint64_t now)
 {
 	struct loop_node *node = &model->loops.nodes[run->node];
 
-	node->passes++;
+	run->pass = ++node->passes;
 	if (!run->recursive && !is_generator(model, node->code))
 		histogram_add(&node->pass_times, now - run->pass_start);
 	run->pass_start = now;

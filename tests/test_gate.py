@@ -123,3 +123,12 @@ def test_formats(traces):
     text = gate(traces["new"]).stdout
     assert "explicit: the program asks for it" in text and "device-sync" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_without_frames_no_loop_is_known(traces, tmp_path, python):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
+    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{tmp_path}/", TARE_LAYERS="cuda")
+    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
+    subprocess.run([*command, PROG / "syncs_gate.py", "new"], env=env, check=True)
+    found = json.loads(gate("--format", "json", tmp_path).stdout)["findings"]
+    assert found and all(one["class"] == "unknown" for one in found if one["count"] > 1)
