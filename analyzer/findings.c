@@ -185,6 +185,17 @@ void findings_add_call(struct findings *findings, uint32_t number, uint32_t clas
 	finding->classes[i].sum += duration;
 }
 
+void findings_add_stack(struct findings *findings, uint32_t number, uint32_t stack,
+			uint64_t duration)
+{
+	struct finding *finding = &findings->rows[number];
+
+	if (!stack || (finding->stack && duration <= finding->stack_duration))
+		return;
+	finding->stack = stack;
+	finding->stack_duration = duration;
+}
+
 /* ---------------------------------------------------------------- once the trace was read */
 
 /* Passes of a loop wherever it ran; NAN where one of them is not known. */

@@ -72,6 +72,8 @@ struct finding {
 	uint32_t loop_count;
 	struct finding_class *classes;
 	uint32_t class_count, class_room;
+	uint32_t stack; /* of the longest call that has one: id of a STACK record; 0: none */
+	uint64_t stack_duration;
 };
 
 struct findings {
@@ -87,6 +89,10 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 /* A call of that class was part of it. */
 void findings_add_call(struct findings *findings, uint32_t finding, uint32_t class,
 		       uint64_t duration);
+
+/* That call was made there. `stack`: id of a STACK record, or 0. */
+void findings_add_stack(struct findings *findings, uint32_t finding, uint32_t stack,
+			uint64_t duration);
 
 void findings_free(struct findings *findings);
 

@@ -292,6 +292,7 @@ static uint32_t add(struct model *model, struct model_thread *thread, const stru
 
 	if (call->class)
 		findings_add_call(&model->findings, finding, call->class, call->duration);
+	findings_add_stack(&model->findings, finding, call->stack, call->duration);
 	return finding;
 }
 
@@ -438,6 +439,14 @@ void waits_result(struct model *model, struct model_thread *thread, uint64_t val
 		call->pointer = value;
 }
 
+void waits_stack(struct model_thread *thread, uint64_t stack)
+{
+	struct wait_call *call = &thread->wait.now;
+
+	if (call->open && call->span == thread->top && stack < UINT32_MAX)
+		call->stack = (uint32_t)stack;
+}
+
 void waits_ended(struct model *model, struct model_thread *thread, uint32_t class,
 		 uint64_t duration, uint64_t result, uint64_t now)
 {
@@ -459,9 +468,12 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 			finding = add(model, thread, call);
 	} else if (call->code == TRACE_SYNC) {
 		finding = add(model, thread, call);
-		if (wait->copy.copied && wait->copy.class)
+		if (wait->copy.copied && wait->copy.class) {
 			findings_add_call(&model->findings, finding, wait->copy.class,
 					  wait->copy.duration);
+			findings_add_stack(&model->findings, finding, wait->copy.stack,
+					   wait->copy.duration);
+		}
 		wait->copy.copied = false;
 	} else if (call->category == TRACE_CATEGORY_COPY_SYNC) {
 		finding = add(model, thread, call);

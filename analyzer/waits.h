@@ -45,6 +45,7 @@ struct wait_call {
 	uint64_t start, end;
 	bool pageable;
 	uint32_t class;
+	uint32_t stack; /* id of a STACK record; 0: none */
 	uint64_t duration;
 	struct wait_scope scope;
 	struct finding_key key;
@@ -82,6 +83,9 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 
 /* It returned `address`. */
 void waits_result(struct model *model, struct model_thread *thread, uint64_t value);
+
+/* It was made there: id of a STACK record. */
+void waits_stack(struct model_thread *thread, uint64_t stack);
 
 /* It has ended, but is still on the stack. */
 void waits_ended(struct model *model, struct model_thread *thread, uint32_t class,

@@ -534,6 +534,7 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 	case TRACE_SYNC: enter_call(model, thread, event); break;
 	case TRACE_RESULT: waits_result(model, thread, event->fields[0]); break;
 	case TRACE_DEVICE: waits_device(thread, event->fields[0]); break;
+	case TRACE_STACK: waits_stack(thread, event->fields[0]); break;
 	default: other_event(model, thread, reader, event); break;
 	}
 }

@@ -3,7 +3,7 @@
  * benchmarks, and prints as JSON what it wrote.
  *
  *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--pass N]
- *              [--lost N] [--unfinished] [--plain]
+ *              [--lost N] [--unfinished] [--plain] [--stacks]
  *
  * --pass: about so many events a pass (1500). --lost: says that so many were lost.
  * One pass of the program is a fixed list of steps for each thread (forward, backward, workers), made
@@ -11,6 +11,7 @@
  * invented too: the writer asks clock_gettime, which is ours. So the same arguments give the same events.
  * --unfinished stops in the middle of a pass and leaves the last blocks live, as SIGKILL does.
  * --plain leaves out what happens in a few passes only (ranges, exceptions, callbacks, ...).
+ * --stacks: synchronises have a native stack.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -97,7 +98,7 @@ static struct trace_file file;
 static struct thread threads[THREADS_MAX];
 static unsigned thread_count = 1;
 static struct thread *running; /* whose time it is */
-static bool plain;
+static bool plain, stacks;
 static uint32_t pass_steps = 1500;
 static uint64_t random_state;
 
@@ -212,7 +213,9 @@ static void add_item(struct thread *thread, uint64_t site)
 	STEP(thread, COPY, 400, MEMCPY_ASYNC + 1, 0, 7, 2, 4, 0x7f0012345680u, 0x7fa400000200u);
 	add_leave(thread, 6000, 0);
 	STEP(thread, SYNC, 150, STREAM_SYNC + 1, 0, 7);
-	add_leave(thread, 250000, 0);
+	if (stacks)
+		STEP(thread, STACK, 250000, 1);
+	add_leave(thread, stacks ? 0 : 250000, 0);
 	add_leave(thread, 300, 0);
 }
 
@@ -391,6 +394,24 @@ static void define_used(struct thread *thread, const struct step *step)
 	}
 }
 
+/* Of a thread of a library: three frames of a module, one of none. */
+static void define_stack(struct trace_buffer *buffer)
+{
+	static const uint8_t build_id[] = { 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4 };
+	static const uint64_t frames[][2] = {
+		{ 1, 0x1234 }, { 1, 0x5678 }, { 0, 0x7f0000001000 }, { 1, 0x9abc }
+	};
+	uint8_t bytes[2 * COUNT(frames) * VARINT_BYTES_MAX], *end = bytes;
+
+	DEFINE(buffer, MODULE, .module = 1, .bias = 0x7f1200000000,
+	       .path = text("/app/lib/libinvented.so"),
+	       .build_id = { (const char *)build_id, sizeof(build_id) });
+	for (unsigned i = 0; i < COUNT(frames); i++)
+		end = put_varint(put_varint(end, frames[i][0]), frames[i][1]);
+	DEFINE(buffer, STACK, .stack = 1,
+	       .frames = { (const char *)bytes, (uint32_t)(end - bytes) });
+}
+
 /* ---------------------------------------------------------------- running it */
 
 static void write_step(struct thread *thread, const struct step *step)
@@ -547,7 +568,7 @@ static void print_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
-			"[--pass N] [--lost N] [--unfinished] [--plain]\n");
+			"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks]\n");
 	return 2;
 }
 
@@ -562,6 +583,7 @@ int main(int argc, char **argv)
 		{ "lost", required_argument, NULL, 'o' },
 		{ "unfinished", no_argument, NULL, 'u' },
 		{ "plain", no_argument, NULL, 'p' },
+		{ "stacks", no_argument, NULL, 'k' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t spans = 0, max_bytes = UINT64_MAX, seed = 1, lost = 0;
@@ -578,6 +600,7 @@ int main(int argc, char **argv)
 		case 'o': lost = strtoull(optarg, NULL, 0); break;
 		case 'u': unfinished = true; break;
 		case 'p': plain = true; break;
+		case 'k': stacks = true; break;
 		default: return usage();
 		}
 	}
@@ -607,6 +630,8 @@ int main(int argc, char **argv)
 	DEFINE(first, LAYER, .layer = text("ops"), .state = 1, .detail = text("taps"));
 	DEFINE(first, LAYER, .layer = text("cuda"), .state = 1, .detail = text("libcudart.so.12"));
 	DEFINE(first, LAYER, .layer = text("gpu"), .state = 0, .detail = text("not asked for"));
+	if (stacks)
+		define_stack(first);
 	if (lost) {
 		trace_file_lost(&file, lost);
 		DEFINE(first, LOST, .thread = 1, .events = lost,
