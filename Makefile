@@ -106,6 +106,9 @@ $(OBJ)/preload/cuda_runtime.%.o: preload/cuda_runtime.c $(BUILD)/.flags
 	@mkdir -p $(@D)
 	$(Q)$(compile) -DCUDART_MAJOR=$*
 
+# The assembler puts the program's text into it.
+$(OBJ)/analyzer/bench_program.o: analyzer/bench.py
+
 $(TRACES): $(TRACES_OBJ) $(BUILD)/.links
 	$(call say,AR,$@)
 	$(Q)rm -f $@; $(AR) rcs $@ $(TRACES_OBJ)
