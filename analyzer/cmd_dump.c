@@ -58,21 +58,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static int dump_file(const char *path, const struct dump_options *options)
-{
-	char message[512];
-	struct trace_reader *reader = trace_open(path, NULL, message, sizeof(message));
-
-	if (!reader)
-		return complain("%s", message);
-	int failed = dump_trace(reader, options);
-	if (trace_get_summary(reader)->truncated)
-		warn("%s: cut off or damaged, read as far as it goes; 'tare info' says how", path);
-	trace_close(reader);
-	return failed ? complain("the output could not be written: %s", strerror(errno)) :
-			STATUS_FINE;
-}
-
 /* Of several files: whose lines follow. */
 static void print_title(const char *path, bool json)
 {
@@ -95,6 +80,40 @@ static void print_title(const char *path, bool json)
 	}
 }
 
+static int is_thread(void *context, unsigned type, const union trace_record *record,
+		     const uint8_t *bytes, size_t length)
+{
+	(void)bytes;
+	(void)length;
+	return type == TRACE_RECORD_THREAD && record &&
+	       record->THREAD.thread == *(const long *)context;
+}
+
+/* *shown_p: there is such a thread in it, or none was asked for. */
+static int dump_file(const char *path, const struct dump_options *options, bool title,
+		     bool *shown_p)
+{
+	char message[512];
+	struct trace_reader *reader = trace_open(path, NULL, message, sizeof(message));
+	long thread = options->thread;
+
+	if (!reader)
+		return complain("%s", message);
+	if (thread && !trace_each_record(reader, is_thread, &thread)) {
+		trace_close(reader);
+		return STATUS_FINE;
+	}
+	*shown_p = true;
+	if (title)
+		print_title(path, options->json);
+	int failed = dump_trace(reader, options);
+	if (trace_get_summary(reader)->truncated)
+		warn("%s: cut off or damaged, read as far as it goes; 'tare info' says how", path);
+	trace_close(reader);
+	return failed ? complain("the output could not be written: %s", strerror(errno)) :
+			STATUS_FINE;
+}
+
 int cmd_dump(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -106,6 +125,7 @@ int cmd_dump(int argc, char **argv)
 	};
 	struct arguments arguments = { .dump.out = stdout };
 	struct run run = { 0 };
+	bool shown = false;
 	int status;
 
 	if (options_parse(&argp, 0, argc, argv, &arguments, &status) != 0)
@@ -113,11 +133,11 @@ int cmd_dump(int argc, char **argv)
 	if (!arguments.dump.records && !arguments.dump.events)
 		arguments.dump.records = arguments.dump.events = true;
 	status = run_find(&run, arguments.files, arguments.file_count, argv[0]);
-	for (uint32_t i = 0; i < run.path_count; i++) {
-		if (run.path_count > 1)
-			print_title(run.paths[i], arguments.dump.json);
-		status |= dump_file(run.paths[i], &arguments.dump);
-	}
+	for (uint32_t i = 0; i < run.path_count; i++)
+		status |= dump_file(run.paths[i], &arguments.dump, run.path_count > 1, &shown);
+	if (status == STATUS_FINE && !shown)
+		status = complain("no thread %ld in that trace; 'tare info' lists them",
+				  arguments.dump.thread);
 	run_free(&run);
 	free(arguments.files);
 	return status;

@@ -110,12 +110,25 @@ static double bytes_per_span(const struct info *info)
 	return info->spans ? (double)info->summary->event_bytes / (double)info->spans : NAN;
 }
 
+/* Of any thread. */
+static uint64_t last_event(const struct info *info)
+{
+	uint64_t last = info->header->open.units;
+
+	for (uint32_t i = 0; i < info->thread_room; i++)
+		if (info->threads[i].events && info->threads[i].last > last)
+			last = info->threads[i].last;
+	return last;
+}
+
 static double since_start(const struct info *info, uint64_t units)
 {
 	return (double)(int64_t)(units - info->header->open.units) * info->unit_ns;
 }
 
 enum {
+	THREAD_FILE,
+	THREAD_PID,
 	THREAD_NUMBER,
 	THREAD_NAME,
 	THREAD_TID,
@@ -128,6 +141,8 @@ enum {
 };
 
 static const struct column thread_columns[] = {
+	[THREAD_FILE] = { "file", NULL, COLUMN_PATH, 0, false },
+	[THREAD_PID] = { "pid", NULL, COLUMN_ID, 0, false },
 	[THREAD_NUMBER] = { "thread", "", COLUMN_COUNT, 0, false },
 	[THREAD_NAME] = { "name", "name", COLUMN_TEXT, 0, false },
 	[THREAD_TID] = { "tid", NULL, COLUMN_COUNT, 0, false },
@@ -138,10 +153,8 @@ static const struct column thread_columns[] = {
 	[THREAD_LAST] = { "last_ns", "last", COLUMN_TIME, 1, false },
 };
 
-static struct table *threads_table(const struct info *info)
+static void add_threads(struct table *table, const struct info *info)
 {
-	struct table *table = table_new(thread_columns, THREAD_COLUMNS);
-
 	for (uint32_t i = 1; i < info->definitions.thread_count; i++) {
 		const struct def_thread *thread = &info->definitions.threads[i];
 		struct thread_counts none = { 0 };
@@ -149,6 +162,8 @@ static struct table *threads_table(const struct info *info)
 									     &none;
 
 		table_add_row(table);
+		table_set_text(table, THREAD_FILE, info->path);
+		table_set_number(table, THREAD_PID, info->header->pid);
 		table_set_number(table, THREAD_NUMBER, thread->number);
 		table_set_text(table, THREAD_NAME, thread->name);
 		table_set_number(table, THREAD_TID, thread->tid);
@@ -160,6 +175,13 @@ static struct table *threads_table(const struct info *info)
 			table_set_number(table, THREAD_LAST, since_start(info, counts->last));
 		}
 	}
+}
+
+static struct table *threads_table(const struct info *info)
+{
+	struct table *table = table_new(thread_columns, THREAD_COLUMNS);
+
+	add_threads(table, info);
 	return table;
 }
 
@@ -352,10 +374,11 @@ static void print_missing(const struct info *info)
 	if (header->stopped != TRACE_STOP_NONE) {
 		char at[TEXT_NUMBER_ROOM];
 
+		/* Once the process has ended, the header's time is that of its end. */
 		printf("  %-10s%s%s%s, %s after the start\n", "stopped", trace_stop_text(header),
 		       header->stop_errno ? ": " : "",
 		       header->stop_errno ? strerror((int)header->stop_errno) : "",
-		       text_ns(at, since_start(info, header->end.units)));
+		       text_ns(at, since_start(info, last_event(info))));
 	}
 	print_line("ended", header->ended != TRACE_END_NONE ? trace_end_text(header) :
 							      "killed, or still running");
@@ -383,8 +406,9 @@ static bool is_wanted(const struct info *info, const struct trace_options *optio
 	       (options->rank < 0 || (rank && strtol(rank, NULL, 10) == options->rank));
 }
 
-/* Prints a trace, or adds it to `all`. */
-static int show(const char *path, const struct trace_options *options, json_t *all)
+/* Prints a trace as text, and adds it to what JSON and CSV print. */
+static int show(const char *path, const struct trace_options *options, json_t *all,
+		struct table *threads)
 {
 	char message[512];
 	struct trace_reader *reader = trace_open(path, NULL, message, sizeof(message));
@@ -396,9 +420,10 @@ static int show(const char *path, const struct trace_options *options, json_t *a
 	if (is_wanted(&info, options)) {
 		if (info.summary->truncated)
 			warn("%s: cut off or damaged, read as far as it goes", path);
-		if (options->format != FORMAT_JSON)
+		if (options->format == FORMAT_TEXT)
 			print_info(&info);
 		json_array_append_new(all, info_json(&info));
+		add_threads(threads, &info);
 	}
 	info_free(&info);
 	trace_close(reader);
@@ -412,10 +437,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	(void)argument;
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = options; return 0;
-	case ARGP_KEY_SUCCESS:
-		if (options->format == FORMAT_CSV)
-			return options_wrong(state, "--format is text or json here, not csv");
-		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -427,7 +448,8 @@ int cmd_info(int argc, char **argv)
 		.parser = parse,
 		.args_doc = "FILE...",
 		.children = children,
-		.doc = "What traces are of, what is in them, what is missing, and how they ended.",
+		.doc = "What traces are of, what is in them, what is missing, and how they ended. CSV has their "
+		       "threads.",
 	};
 	struct trace_options options = TRACE_OPTIONS_NONE;
 	struct run run = { 0 };
@@ -437,12 +459,16 @@ int cmd_info(int argc, char **argv)
 		return status;
 	status = run_find(&run, options.files, options.file_count, argv[0]);
 	json_t *all = json_array();
+	struct table *threads = table_new(thread_columns, THREAD_COLUMNS);
 	for (uint32_t i = 0; i < run.path_count; i++)
-		status |= show(run.paths[i], &options, all);
+		status |= show(run.paths[i], &options, all, threads);
 	if (!json_array_size(all) && status == STATUS_FINE)
 		status = complain("no trace of that process among them");
 	else if (options.format == FORMAT_JSON && json_array_size(all))
 		output_json(json_pack("{s:O}", "traces", all));
+	else if (options.format == FORMAT_CSV && json_array_size(all))
+		table_print_csv(threads, stdout);
+	table_free(threads);
 	json_decref(all);
 	run_free(&run);
 	free(options.files);

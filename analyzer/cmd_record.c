@@ -21,6 +21,7 @@
 #include "analyzer/options.h"
 #include "traces/knobs.h"
 #include "traces/layout.h"
+#include "traces/reader.h"
 
 #define LISTED_MAX  8u
 #define OPTION_KNOB 0x100 /* + enum knob_id */
@@ -164,20 +165,6 @@ static bool set_environment(const struct request *request, const char *library)
 
 /* ------------------------------------------------------------------------------- outcome */
 
-static const char *stop_reason(const struct trace_header *header)
-{
-	switch ((enum trace_stop)header->stopped) {
-	case TRACE_STOP_NONE: return NULL;
-	case TRACE_STOP_MAX_BYTES: return "it reached TARE_MAX_BYTES";
-	case TRACE_STOP_DURATION: return NULL; /* as was asked for */
-	case TRACE_STOP_WRITE:
-	case TRACE_STOP_MAP: return strerror((int)header->stop_errno);
-	case TRACE_STOP_FILE_LIMIT: return "the process's file size limit (RLIMIT_FSIZE)";
-	case TRACE_STOP_FILE_GONE: return "the file was moved or removed";
-	}
-	return "unknown";
-}
-
 static void say_trace(const char *path)
 {
 	struct trace_header header = { .stopped = TRACE_STOP_NONE };
@@ -188,13 +175,17 @@ static void say_trace(const char *path)
 	if (fd < 0 || fstat(fd, &status) != 0) {
 		complain("trace: %s (gone: %s)", path, strerror(errno));
 	} else {
-		const char *reason = pread(fd, &header, sizeof(header), 0) == sizeof(header) ?
-					     stop_reason(&header) :
+		bool known = pread(fd, &header, sizeof(header), 0) == sizeof(header);
+		/* That TARE_DURATION is over is as was asked for. */
+		const char *reason = known && header.stopped != TRACE_STOP_DURATION ?
+					     trace_stop_text(&header) :
 					     NULL;
+		const char *error = reason && header.stop_errno ? strerror((int)header.stop_errno) :
+								  NULL;
 
 		text_bytes(size, (double)status.st_size);
-		complain("trace: %s (%s)%s%s", path, size, reason ? "; it ends early: " : "",
-			 reason ? reason : "");
+		complain("trace: %s (%s)%s%s%s%s", path, size, reason ? "; it ends early: " : "",
+			 reason ? reason : "", error ? ": " : "", error ? error : "");
 	}
 	if (fd >= 0)
 		close(fd);

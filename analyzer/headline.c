@@ -30,20 +30,6 @@ static char *cuda_runtimes(const struct model *model)
 
 static const char *const layer_states[] = { "off", "on", "failed", "unknown" };
 
-static const char *stop_reason(const struct trace_header *header)
-{
-	switch (header->stopped) {
-	case TRACE_STOP_NONE: return NULL;
-	case TRACE_STOP_MAX_BYTES: return "TARE_MAX_BYTES was reached";
-	case TRACE_STOP_DURATION: return "TARE_DURATION was over";
-	case TRACE_STOP_WRITE: return "a write failed";
-	case TRACE_STOP_FILE_LIMIT: return "the limit of a file's size was reached";
-	case TRACE_STOP_FILE_GONE: return "the file was gone";
-	case TRACE_STOP_MAP: return "memory could not be mapped";
-	default: return "recording was stopped";
-	}
-}
-
 static const char *end_name(const struct trace_header *header)
 {
 	return header->ended == TRACE_END_EXIT ? "exit" :
@@ -80,7 +66,7 @@ static json_t *coverage_json(const struct process *process)
 			process->header.stopped == TRACE_STOP_NONE;
 
 	json_object_set_new(json, "complete", json_boolean(complete));
-	json_object_set_new(json, "stopped", text_json(stop_reason(&process->header)));
+	json_object_set_new(json, "stopped", text_json(trace_stop_text(&process->header)));
 	json_object_set_new(json, "recorded_ns", output_number(process->recorded_ns));
 	json_object_set_new(json, "lifetime_ns", output_number(process->lifetime_ns));
 	json_object_set_new(json, "ended", text_json(end_name(&process->header)));
@@ -181,7 +167,7 @@ void headline_print(const struct run *run)
 		       text_ns(wall, process->recorded_ns));
 		if (!isnan(process->lifetime_ns))
 			printf(" of %s", text_ns(lifetime, process->lifetime_ns));
-		printf(": %s%s\n", stop_reason(&process->header), output_style(STYLE_PLAIN));
+		printf(": %s%s\n", trace_stop_text(&process->header), output_style(STYLE_PLAIN));
 	}
 	free(left);
 	free(right);

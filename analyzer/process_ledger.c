@@ -93,12 +93,12 @@ void process_part(struct model *model, struct model_thread *thread, uint64_t now
 	thread->joined = NULL;
 }
 
-void process_program_ended(struct model *model, const struct span *frame, uint64_t now)
+void process_program_ended(struct model *model, uint64_t began, uint64_t now)
 {
-	if (now - frame->enter <= model->program_length)
+	if (now - began <= model->program_length)
 		return;
 	process_settle(model, now);
 	account_copy(&model->program, &model->process);
-	model->program_length = now - frame->enter;
+	model->program_length = now - began;
 	model->program_end = now;
 }

@@ -27,7 +27,7 @@ void process_part(struct model *model, struct model_thread *thread, uint64_t now
 void process_settle(struct model *model, uint64_t now);
 
 /* The main thread's outermost frame ends: the program proper does, and the interpreter's own end begins. */
-void process_program_ended(struct model *model, const struct span *frame, uint64_t now);
+void process_program_ended(struct model *model, uint64_t began, uint64_t now);
 
 /* Accounts for a thread's time up to `now`, in `slot`. walk.c */
 void thread_charge(struct model *model, struct model_thread *thread, uint32_t slot, uint64_t now);

@@ -115,10 +115,10 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	end_all_loose(model, thread);
 	charge_top(model, thread, now);
 	if (__builtin_expect(!thread->top, 0)) {
-		if (thread->base)
-			thread->base--;
-		else
+		if (!thread->base)
 			model->stray_leaves++;
+		else if (!--thread->base && thread == model->main)
+			process_program_ended(model, thread->first, now);
 		thread->stack[0].child_end = now;
 		return;
 	}
@@ -133,8 +133,8 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	around->inner += span->slot == around->slot ? 0 : duration;
 	around->child_end = span->flags & SPAN_QUIET ? around->child_end + duration : now;
 	if (__builtin_expect(!thread->top, 0)) {
-		if (thread == model->main && span->kind == TRACE_FRAME)
-			process_program_ended(model, span, now);
+		if (thread == model->main && span->kind == TRACE_FRAME && !thread->base)
+			process_program_ended(model, span->enter, now);
 		if (thread == model->leader)
 			process_leader_idle(model, now);
 	}
@@ -614,9 +614,22 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		model->last_event = batch->events[batch->count - 1].time;
 }
 
+/* Recording was stopped, or the process killed, while its program ran. */
+static bool program_runs(const struct model *model, const struct model_thread *main, uint64_t end)
+{
+	const struct span *base = &main->stack[main->top ? 1 : 0];
+
+	if (!main->base && (!main->top || base->kind != TRACE_FRAME))
+		return false;
+	return end - (main->base ? main->first : base->enter) > model->program_length;
+}
+
 void walk_finish(struct model *model)
 {
 	uint64_t end = model->end;
+
+	if (model->main && program_runs(model, model->main, end))
+		model->program_end = 0;
 
 	for (uint32_t i = 0; i < model->definitions.thread_count; i++) {
 		struct model_thread *thread = model->threads[i];

@@ -146,7 +146,7 @@ def test_selection():
     assert dump_lines(trace, "--events", "--thread", 2) == [
         line for line in events if line["thread"] == 2
     ]
-    assert dump_lines(trace, "--events", "--thread", 99) == []
+    assert "no thread 99" in tare("dump", "--thread", 99, trace, status=2)[1]
 
 
 def test_several_files():

@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, LIBTARE, PROG, clean_environment
+from conftest import BUILD, LIBTARE, PROG, TARE, clean_environment
 
 END = PROG / "process_end.py"
 CHILDREN = PROG / "process_children.py"
@@ -501,6 +501,23 @@ def test_duration(run_bare_and_traced, count_events, program, cudart, tmp_path):
     counts = count_events(tmp_path / "x.tare")
     assert counts["stopped"] == STOP_DURATION
     assert 0 < calls_of(counts)[1] < made
+
+
+def test_duration_of_a_slow_program(run_bare_and_traced, dump, python):
+    """Few events, no block is ever full: it is over all the same."""
+    code = "import time\ndef step(): time.sleep(0.05)\nfor _ in range(40): step()"
+    run = run_bare_and_traced([python, "-c", code], returncode=0, trace_env={"TARE_DURATION": "0.4"})
+    assert header_of(run.trace)[0] == STOP_DURATION
+    items = dump(run.trace)
+    (step,) = (one["code"] for one in items.records("CODE") if one["name"] == "step")
+    assert 0 < sum(one["code"] == step for one in items.events("FRAME")) < 40
+    # What the program had not ended is no part of its exit; the trace ends where it was stopped.
+    text = subprocess.run([TARE, "report", run.trace], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"^where the time went .*\bexit\b", text, re.MULTILINE)
+    text = subprocess.run([TARE, "info", run.trace], capture_output=True, text=True, check=True).stdout
+    last = max(one["time_ns"] for one in items.events()) / 1e9
+    after = re.search(r"stopped +TARE_DURATION was over, ([\d.]+) (m?s) after the start", text)
+    assert float(after[1]) / (1 if after[2] == "s" else 1000) == pytest.approx(last, rel=0.01)
 
 
 # -------------------------------------------------------------------------------- linking

@@ -154,7 +154,7 @@ def test_layers_none(record, python):
 
 def test_trace_that_ends_early(record, python):
     done = record("--max-bytes", "500K", python, PROG / "process_busy.py", "1500000")
-    assert re.search(r"; it ends early: it reached TARE_MAX_BYTES$", done.stderr, re.MULTILINE)
+    assert re.search(r"; it ends early: TARE_MAX_BYTES was reached$", done.stderr, re.MULTILINE)
 
 
 # -------------------------------------------------------------------------------- wrong usage

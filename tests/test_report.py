@@ -349,6 +349,34 @@ def test_csv(steps):
     assert tare("report", "--format", "csv", steps)[0].startswith("op,")
 
 
+def test_csv_of_info(steps):
+    rows = list(csv.DictReader(io.StringIO(tare("info", "--format", "csv", steps)[0])))
+    assert {"file", "pid", "thread", "name", "tid", "events", "spans"} <= set(rows[0])
+    found = json.loads(tare("info", "--format", "json", steps)[0])["traces"]
+    assert [int(row["tid"]) for row in rows] == [one["tid"] for trace in found for one in trace["threads"]]
+
+
+def test_threads_of_one_name_are_told_apart(tmp_path, python):
+    code = (
+        "import threading, torch\n"
+        "def work(): torch.ones(3)\n"
+        "threads = [threading.Thread(target=work) for _ in range(2)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]"
+    )
+    env = clean_environment({"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{tmp_path}/"})
+    subprocess.run([python, "-c", code], env=env, check=True)
+    rows = json.loads(tare("ops", "--by", "thread", "--format", "json", tmp_path)[0])["ops"]
+    names = [row["thread"] for row in rows]
+    assert len(names) >= 2 and len(set(names)) == len(names)
+
+
+def test_thread_to_dump(steps):
+    (trace,) = steps.glob("*.tare")
+    assert tare("dump", "--thread", "1", trace)[0]
+    out, err = tare("dump", "--thread", "99", trace, status=2)
+    assert out == "" and "no thread 99" in err and err.count("\n") == 1
+
+
 def test_names_cannot_drive_the_terminal(run_traced, python):
     source = "exec(compile('def f():\\n  while True: pass', 'e\\x1b[31mvil\\x07\\u202e.py', 'exec'))\n"
     source += "import os, signal, threading\n"

@@ -409,6 +409,22 @@ static void block_write(struct trace_buffer *buffer)
 	block_start(buffer, live->block + 1);
 }
 
+uint64_t trace_buffer_long_step(struct trace_buffer *buffer, uint64_t step)
+{
+	struct trace_file *file = buffer->file;
+
+	if ((int64_t)step < 0) {
+		__atomic_add_fetch(&file->header->negative_steps, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	if (file->stop_at_ns && !buffer->stopped &&
+	    (trace_file_stopped(file) || machine_clock_ns(CLOCK_MONOTONIC) >= file->stop_at_ns)) {
+		trace_file_stop(file, TRACE_STOP_DURATION, 0);
+		buffer_stop(buffer);
+	}
+	return step;
+}
+
 void trace_buffer_flush(struct trace_buffer *buffer)
 {
 	int saved_errno = errno;

@@ -24,6 +24,12 @@
 #define TRACE_SLOT_BYTES (128u << 10)
 #define TRACE_SLOTS_MAX  4096u
 
+/*
+ * Clock units between two events of a thread, some 50 to 130 µs, from which on TARE_DURATION is looked
+ * at. Below that blocks are full soon.
+ */
+#define TRACE_LONG_STEP (1u << 16)
+
 /* Room that is always left before a put: the largest event, or a few small ones. */
 #define TRACE_TIME_RESERVE (4 * VARINT_BYTES_MAX)
 #define TRACE_ID_RESERVE   (2 * TRACE_FIELDS_MAX * VARINT_BYTES_MAX)
@@ -53,8 +59,8 @@ struct trace_file {
 	ino_t inode;
 	struct trace_header *header; /* the first page, mapped */
 	uint64_t max_bytes;
-	uint64_t stop_at_ns; /* CLOCK_MONOTONIC; a block that is full after that is the last; 0: never */
-	uint32_t threads; /* numbers given so far, updated atomically */
+	uint64_t stop_at_ns; /* CLOCK_MONOTONIC; 0: never. Seen at a long step, or a full block */
+	uint32_t threads;    /* numbers given so far, updated atomically */
 	uint32_t clock_shift;
 	bool clock_is_tsc;
 	struct trace_buffer *slots[TRACE_SLOTS_MAX];
@@ -111,6 +117,12 @@ void trace_buffer_release(struct trace_buffer *buffer);
 /* Writes the block as a frame and starts the next one. Called by the puts when a stream is full. */
 void trace_buffer_flush(struct trace_buffer *buffer);
 
+/*
+ * Between two events lies a long time, or a negative one: returns it as it is to be written. Stops
+ * where recording is over.
+ */
+uint64_t trace_buffer_long_step(struct trace_buffer *buffer, uint64_t step);
+
 /* Adds a record (a struct record_NAME) to the definitions. Returns false where it was not kept. */
 bool trace_define(struct trace_buffer *buffer, unsigned type, const void *record);
 
@@ -130,12 +142,9 @@ static inline __attribute__((always_inline)) void trace_put_event(struct trace_b
 {
 	uint64_t step = now - buffer->last_time;
 
-	if (__builtin_expect((int64_t)step < 0, 0)) {
-		__atomic_add_fetch(&buffer->file->header->negative_steps, 1, __ATOMIC_RELAXED);
-		step = 0;
-		now = buffer->last_time;
-	}
-	buffer->last_time = now;
+	if (__builtin_expect(step >= TRACE_LONG_STEP, 0))
+		step = trace_buffer_long_step(buffer, step);
+	buffer->last_time += step;
 	buffer->time_next = put_varint(buffer->time_next, step);
 	uint8_t *id = put_varint(buffer->id_next, fields[0] << TRACE_CODE_BITS | code);
 	for (unsigned i = 1; i < count; i++)
