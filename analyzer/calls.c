@@ -189,9 +189,12 @@ bool calls_wait(struct calls *calls, uint32_t number)
 		return false;
 	if (class->category != TRACE_CATEGORY_LAUNCH)
 		return categories[class->category].waits;
+	/* Where most launches wait, the median is no measure of what one costs. */
+	uint64_t median = launch_median(&calls->functions[class->function]);
+
 	return class->variant && class->count &&
 	       class->sum / class->count >
-		       LONG_LAUNCH_MEDIANS * launch_median(&calls->functions[class->function]);
+		       LONG_LAUNCH_MEDIANS * (median < calls->idle_cap ? median : calls->idle_cap);
 }
 
 enum ledger_line calls_line(const struct calls *calls, uint32_t class)

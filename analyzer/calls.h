@@ -5,7 +5,7 @@
  * For analyzer/'s model. A call costs some time even where it has nothing to wait for, its idle cost;
  * what it took beyond is waiting. The idle cost is the shortest duration of that function in the trace,
  * at most 5 µs; of a copy, plus its bytes at the fastest rate seen. A launch waits only where it took
- * longer than 20 µs and 8 times the median: for room in a full queue.
+ * longer than 20 µs and 8 times the median (that at most 5 µs): for room in a full queue.
  *
  * What is shortest, fastest and median is known at the end. So calls are counted by class: all calls of
  * a class have the same idle cost, and the count and the sum of a class give its exact waiting time.

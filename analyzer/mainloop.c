@@ -179,6 +179,18 @@ static double pass_mean_ns(struct model *model, uint32_t number)
 	return model_ns(model, time / (double)node->passes);
 }
 
+/* Of what is left without tare's own. */
+static double wait_share(const struct ledger *ledger)
+{
+	return ledger->lines[LINE_wait] / fmax(ledger->wall - ledger->lines[LINE_tare], 1e-9);
+}
+
+/* Waiting for the device is so much of the pass that less work on the host would not help. */
+static const char *verdict(const struct ledger *ledger)
+{
+	return wait_share(ledger) >= DEVICE_BOUND ? "device-bound" : "overhead-bound";
+}
+
 json_t *main_loop_json(struct model *model, uint32_t number)
 {
 	const struct loop_node *node = &model->loops.nodes[number];
@@ -196,7 +208,7 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 						 json_null());
 	json_object_set_new(json, "total_ns", output_number(model_ns(model, (double)node->time)));
 	json_object_set_new(json, "share",
-			    output_number((double)node->time / fmax(main_loop_scope(model), 1)));
+			    json_real((double)node->time / fmax(main_loop_scope(model), 1)));
 	json_object_set_new(
 		pass, "median",
 		output_number(model_ns(model, histogram_percentile(&node->pass_times, 0.5))));
@@ -210,17 +222,14 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 		for (unsigned i = 0; i < LINE_COUNT; i++)
 			ledger.lines[i] /= passes;
 		json_object_set_new(json, "ledger", ledger_json(model, &ledger));
+		json_object_set_new(json, "wait_share", json_real(wait_share(&ledger)));
+		json_object_set_new(json, "verdict", json_string(verdict(&ledger)));
 	} else {
 		json_object_set_new(json, "ledger", json_null());
+		json_object_set_new(json, "wait_share", json_null());
+		json_object_set_new(json, "verdict", json_null());
 	}
 	return json;
-}
-
-/* Waiting for the device is so much of the pass that less work on the host would not help. */
-static const char *verdict(const struct ledger *ledger)
-{
-	return ledger->lines[LINE_wait] >= DEVICE_BOUND * ledger->wall ? "device-bound" :
-									 "overhead-bound";
 }
 
 /* Free it. */
@@ -240,7 +249,8 @@ static char *about(struct model *model, uint32_t number)
 	else
 		fprintf(text, "passes that cannot be told apart");
 	if (main_loop_ledger(model, number, &ledger) && ledger.wall > 0)
-		fprintf(text, ", %s", verdict(&ledger));
+		fprintf(text, ", %s: waits are %.0f %% of it", verdict(&ledger),
+			100 * wait_share(&ledger));
 	fclose(text);
 	free(place);
 	escaped = text_escape(out);

@@ -9,6 +9,8 @@
 #define RANGES_MAX  (1u << 16)
 #define ANSWERS_MAX 256u
 #define SMALL_BYTES 16 /* a scalar or a size */
+/* Of so much pageable memory a copy to the device returns before the device has it. */
+#define STAGED_BYTES (64u << 10)
 
 enum { COPY_H2H, COPY_H2D, COPY_D2H, COPY_D2D, COPY_BY_ADDRESS };
 
@@ -269,19 +271,86 @@ static uint64_t direction_of(const struct waits *waits, uint64_t kind, uint64_t 
 
 /* ---------------------------------------------------------------- gaps */
 
+/* Whether some thread waits for the device since before `since`: then it is at work still. */
+static bool is_waited_for(const struct model *model, uint32_t device, uint64_t since)
+{
+	for (uint32_t i = 1; i < model->definitions.thread_count; i++) {
+		const struct wait_call *call = model->threads[i] ? &model->threads[i]->wait.now :
+								   NULL;
+
+		if (call && call->open && call->device == device && call->start < since &&
+		    (call->code != TRACE_MEMORY || call->category == TRACE_CATEGORY_FREE))
+			return true;
+	}
+	return false;
+}
+
 static void close_gap(struct model *model, uint32_t device, uint64_t now)
 {
 	struct wait_gap *gap = &model->waits.gaps[device % WAIT_DEVICES];
+	uint64_t units = now > gap->since ? now - gap->since : 0;
 
-	if (gap->finding && now > gap->since)
-		model->findings.rows[gap->finding].gap += now - gap->since;
+	if (!gap->finding && !gap->copy)
+		return;
+	if (is_waited_for(model, device, gap->since))
+		units = 0;
+	if (gap->finding)
+		model->findings.rows[gap->finding].gap += units;
+	else if (gap->copy)
+		gap->copy->idle = units;
 	gap->finding = 0;
+	gap->copy = NULL;
 }
 
-static void open_gap(struct model *model, uint32_t device, uint32_t finding, uint64_t now)
+/*
+ * From `now` on the device has nothing to do, if nobody else gave it work. A gap that was open ends where
+ * this wait began: since then the device has been waited for.
+ */
+static void open_gap(struct model *model, uint32_t device, const struct wait_call *call,
+		     uint32_t finding)
 {
-	close_gap(model, device, now);
-	model->waits.gaps[device % WAIT_DEVICES] = (struct wait_gap){ now, finding };
+	close_gap(model, device, call->start);
+	model->waits.gaps[device % WAIT_DEVICES] =
+		(struct wait_gap){ .since = call->end, .finding = finding };
+}
+
+static struct wait_stream *stream_at(struct waits *waits, uint64_t stream)
+{
+	struct wait_stream *found =
+		&waits->streams[hash_mix(0, (uint32_t)(stream >> 3)) % WAIT_STREAMS];
+
+	/* Counts go on: what was recorded of another stream there differs. */
+	if (found->stream != stream)
+		*found = (struct wait_stream){ stream, found->works + 1 };
+	return found;
+}
+
+static void note_event(struct waits *waits, uint64_t event, uint64_t stream)
+{
+	waits->events[hash_mix(0, (uint32_t)(event >> 3)) % WAIT_EVENTS] =
+		(struct wait_event){ event, stream, stream_at(waits, stream)->works };
+}
+
+/* Whether the stream was given more work after the event: then it has some left when that has come. */
+static bool more_behind(struct waits *waits, uint64_t event)
+{
+	const struct wait_event *found =
+		&waits->events[hash_mix(0, (uint32_t)(event >> 3)) % WAIT_EVENTS];
+	const struct wait_stream *stream;
+
+	if (!event || found->event != event)
+		return false;
+	stream = &waits->streams[hash_mix(0, (uint32_t)(found->stream >> 3)) % WAIT_STREAMS];
+	return stream->stream == found->stream && stream->works != found->works;
+}
+
+/* Frees wait for the device; what else takes or gives memory does so rarely. */
+static bool empties_device(struct waits *waits, const struct wait_call *call)
+{
+	if (call->code == TRACE_MEMORY)
+		return call->category == TRACE_CATEGORY_FREE;
+	return call->code != TRACE_SYNC || call->kind != FINDING_EVENT_SYNC ||
+	       !more_behind(waits, call->stream);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -302,9 +371,15 @@ static void settle_copy(struct model *model, struct model_thread *thread)
 	struct wait_call *copy = &thread->wait.copy;
 
 	if (copy->copied && copy->pageable) {
+		struct wait_gap *gap = &model->waits.gaps[copy->device % WAIT_DEVICES];
+		uint32_t finding;
+
 		copy->key.kind = FINDING_PAGEABLE_COPY;
 		copy->key.explicit = false;
-		open_gap(model, thread->wait.device, add(model, thread, copy), copy->end);
+		finding = add(model, thread, copy);
+		model->findings.rows[finding].gap += copy->idle;
+		if (gap->copy == copy)
+			*gap = (struct wait_gap){ .since = copy->end, .finding = finding };
 	}
 	copy->copied = false;
 }
@@ -319,6 +394,7 @@ static void begin_copy(struct model *model, struct model_thread *thread, struct 
 		call->open = false;
 		return;
 	}
+	call->direction = (uint8_t)direction;
 	call->pageable = memory_at(&model->waits, host) == MEMORY_PAGEABLE;
 	call->kind = direction == COPY_H2D      ? FINDING_HOST_TO_DEVICE :
 		     call->bytes <= SMALL_BYTES ? small_read(model, thread, op) :
@@ -391,6 +467,8 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 	/* Calls of a library launch too. */
 	if (event->code != TRACE_SYNC && event->code != TRACE_MEMORY) {
 		close_gap(model, wait->device, event->time);
+		if (event->code != TRACE_CALL)
+			stream_at(&model->waits, event->fields[2])->works++;
 		if (event->code != TRACE_COPY)
 			return;
 	}
@@ -401,6 +479,7 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 		.code = (uint8_t)event->code,
 		.category = (uint8_t)category,
 		.function = function,
+		.device = wait->device,
 		.span = thread->top,
 		.start = event->time,
 		.scope = { scope, thread->stack[scope].enter },
@@ -414,7 +493,8 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 		break;
 	case TRACE_SYNC:
 		call->stream = event->fields[2];
-		begin_sync(model, thread, call, op);
+		if (category == TRACE_CATEGORY_SYNC)
+			begin_sync(model, thread, call, op);
 		break;
 	default:
 		call->pointer = event->fields[2];
@@ -431,9 +511,11 @@ void waits_result(struct model *model, struct model_thread *thread, uint64_t val
 {
 	struct wait_call *call = &thread->wait.now;
 
-	if (!call->open || call->span != thread->top || call->code != TRACE_MEMORY)
+	if (!call->open || call->span != thread->top)
 		return;
-	if (call->category == TRACE_CATEGORY_QUERY)
+	if (call->code == TRACE_SYNC)
+		note_event(&model->waits, call->stream, value);
+	else if (call->category == TRACE_CATEGORY_QUERY)
 		note_answer(&model->waits, call->pointer, value);
 	else
 		call->pointer = value;
@@ -466,6 +548,8 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 			note_memory(&model->waits, call);
 		if (memory_may_wait(name, call) && !wait->capturing)
 			finding = add(model, thread, call);
+	} else if (call->category == TRACE_CATEGORY_OTHER) {
+		return;
 	} else if (call->code == TRACE_SYNC) {
 		finding = add(model, thread, call);
 		if (wait->copy.copied && wait->copy.class) {
@@ -480,9 +564,13 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 	} else {
 		wait->copy = *call;
 		wait->copy.copied = true;
+		if (call->pageable && (call->direction == COPY_D2H || call->bytes > STAGED_BYTES)) {
+			open_gap(model, wait->device, call, 0);
+			model->waits.gaps[wait->device % WAIT_DEVICES].copy = &wait->copy;
+		}
 	}
-	if (finding)
-		open_gap(model, wait->device, finding, now);
+	if (finding && empties_device(&model->waits, call))
+		open_gap(model, wait->device, call, finding);
 }
 
 void waits_device(struct model_thread *thread, uint64_t device)

@@ -20,6 +20,8 @@ struct model_thread;
 struct span;
 
 #define WAIT_DEVICES 16u
+#define WAIT_STREAMS 64u
+#define WAIT_EVENTS  256u
 
 /* Memory that some call told of, by address. */
 enum memory_kind { MEMORY_UNKNOWN, MEMORY_PAGEABLE, MEMORY_PINNED, MEMORY_DEVICE, MEMORY_MANAGED };
@@ -40,10 +42,12 @@ struct wait_call {
 	bool open, copied; /* copied: an asynchronous copy has returned */
 	uint8_t code, category;
 	uint8_t kind; /* enum finding_kind, if it is a wait */
-	uint32_t function, span;
+	uint32_t function, span, device;
 	uint64_t stream, pointer, bytes;
 	uint64_t start, end;
+	uint64_t idle; /* copies: the gap behind, where that ended before a finding was made */
 	bool pageable;
+	uint8_t direction;
 	uint32_t class;
 	uint32_t stack; /* id of a STACK record; 0: none */
 	uint64_t duration;
@@ -59,7 +63,17 @@ struct wait_thread {
 
 struct wait_gap {
 	uint64_t since;
-	uint32_t finding; /* 0: none */
+	uint32_t finding;       /* 0: none */
+	struct wait_call *copy; /* a copy that may come to be one */
+};
+
+/* How much work streams were given; and events that were recorded behind it. */
+struct wait_stream {
+	uint64_t stream, works;
+};
+
+struct wait_event {
+	uint64_t event, stream, works;
 };
 
 struct waits {
@@ -68,6 +82,9 @@ struct waits {
 	struct memory_range *answers; /* to the program's own pointer queries; a ring */
 	uint32_t answer_count, answer_room;
 	struct wait_gap gaps[WAIT_DEVICES];
+	/* By handle; a newer one takes the place of an older. */
+	struct wait_stream streams[WAIT_STREAMS];
+	struct wait_event events[WAIT_EVENTS];
 	uint32_t thread_count; /* that records told of */
 	uint32_t *groups; /* as definitions.threads: the first of that name, of the main one itself */
 	uint8_t *designs; /* as definitions.codes: enum design + 1; 0: not looked at yet */

@@ -40,6 +40,8 @@ struct sim_device {
 	uint64_t busy_until;     /* of all its streams */
 	uint64_t blocking_until; /* of those that the NULL stream waits for */
 	size_t memory_used;
+	struct cell *waiter; /* the last call that waited for it, until something is submitted */
+	uint64_t waited;     /* when that ended */
 };
 
 struct core {
@@ -78,6 +80,8 @@ static inline void core_use(void)
 uint64_t core_now(void);
 /* Waits for a moment of the device's time and books the wait on the call in progress. */
 void core_wait_until(uint64_t when);
+/* The call in progress has waited: that the device has nothing to do from now on is booked on it. */
+void core_waited(int device);
 void core_busy_wait(uint64_t until);
 
 /* With the lock held: appends an operation at the time `now`, returns when it ends. */
@@ -120,6 +124,9 @@ void core_capture_leave(struct sim_stream *s);
 
 void core_count_forked(void);
 void core_count_wait(uint64_t ns);
+/* Where the call in progress is counted. */
+struct cell *core_count_call(void);
+void core_count_idle(struct cell *waited, uint64_t ns);
 void core_memory_forked(void);
 void core_capture_forked(void);
 void core_host_forked(void);

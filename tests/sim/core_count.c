@@ -1,6 +1,6 @@
 /*
  * The oracle: how often each exported function was called, per thread and copy kind, with the bytes
- * copied and the time that the call waited for the device. With TARE_SIM_COUNTS set the counters
+ * copied, the time that the call waited for the device, and how long that had nothing to do after it. With TARE_SIM_COUNTS set the counters
  * live in a shared mapping of a file, one per process, so that they survive any kind of death and
  * can be read at any moment; README.md gives the layout, counts.py reads it.
  *
@@ -18,7 +18,7 @@
 enum { MAX_FUNCTIONS = 2048, MAX_THREADS = 256, LIBRARY_BYTES = 32, NAME_BYTES = 96 };
 
 struct cell {
-	_Atomic uint64_t calls, bytes, wait_ns;
+	_Atomic uint64_t calls, bytes, wait_ns, idle_ns;
 };
 
 struct name {
@@ -91,7 +91,7 @@ static struct counts *counts_open(void)
 	c->names_offset = offsetof(struct counts, names);
 	c->slots_offset = offsetof(struct counts, slots);
 	c->slot_bytes = sizeof(struct slot);
-	memcpy(c->magic, "TARESIM1", 8);
+	memcpy(c->magic, "TARESIM2", 8);
 	return c;
 }
 
@@ -198,6 +198,17 @@ void core_count_wait(uint64_t ns)
 {
 	if (cell)
 		atomic_fetch_add_explicit(&cell->wait_ns, ns, memory_order_relaxed);
+}
+
+struct cell *core_count_call(void)
+{
+	return cell;
+}
+
+void core_count_idle(struct cell *waited, uint64_t ns)
+{
+	if (waited)
+		atomic_fetch_add_explicit(&waited->idle_ns, ns, memory_order_relaxed);
 }
 
 /* The child counts in a file of its own, from its first call on. */

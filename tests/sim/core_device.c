@@ -59,6 +59,27 @@ void core_wait_until(uint64_t when)
 	errno = saved;
 }
 
+/* With the lock held: work arrives, or somebody has waited again. */
+static void end_idle(struct sim_device *d, uint64_t now)
+{
+	uint64_t since = d->waited > d->busy_until ? d->waited : d->busy_until;
+
+	if (now > since)
+		core_count_idle(d->waiter, now - since);
+	d->waiter = NULL;
+}
+
+void core_waited(int device)
+{
+	struct sim_device *d = &core.devices[device];
+
+	core_lock();
+	end_idle(d, core_now());
+	d->waiter = core_count_call();
+	d->waited = core_now();
+	core_unlock();
+}
+
 static void stream_init(struct sim_stream *s, int device, bool nonblocking, int priority)
 {
 	*s = (struct sim_stream){
@@ -133,6 +154,8 @@ uint64_t core_append(struct sim_stream *s, uint64_t now, uint64_t ns)
 	uint64_t start = now;
 
 	core_use();
+	if (ns)
+		end_idle(d, now);
 	if (start < s->busy_until)
 		start = s->busy_until;
 	if (s->legacy && start < d->blocking_until)
@@ -169,6 +192,7 @@ int sim_device_synchronize(void)
 	core_unlock();
 	core_wait_until(end);
 	core_host_calls_wait(NULL);
+	core_waited(current_device);
 	return SIM_OK;
 }
 
@@ -251,6 +275,7 @@ int sim_stream_synchronize(struct sim_stream *s)
 		return rc;
 	core_wait_until(end);
 	core_host_calls_wait(s);
+	core_waited(s->device);
 	return SIM_OK;
 }
 
@@ -336,9 +361,11 @@ int sim_event_synchronize(struct sim_event *e)
 	uint64_t time;
 	int rc = event_time(e, &time);
 
-	if (!rc)
-		core_wait_until(time);
-	return rc;
+	if (rc)
+		return rc;
+	core_wait_until(time);
+	core_waited(current_device);
+	return SIM_OK;
 }
 
 int sim_event_elapsed(struct sim_event *from, struct sim_event *to, float *ms)

@@ -138,6 +138,7 @@ static void wait_for_device(int device)
 	uint64_t end = core.devices[device].busy_until;
 	core_unlock();
 	core_wait_until(end);
+	core_waited(device);
 }
 
 int sim_free(enum sim_memory type, void *p, bool wait)
