@@ -1,12 +1,14 @@
 #!/bin/bash
-# Makes a virtual environment with requirements.txt in it, once, and prints the path of its Python.
+# Makes a virtual environment with what a file requires, once, and prints the path of its Python.
 #
-#   venv.sh          make it where it is missing, print build's Python
-#   venv.sh --find   print the Python that it would be made from
+#   venv.sh               of requirements.txt: the tests' own
+#   venv.sh FILE          of FILE (as seen from the top of the tree)
+#   venv.sh FILE PYTHON   of FILE, on top of all that PYTHON, itself of an environment, has
+#   venv.sh --find        print the Python that it would be made from
 #
 # It lives outside the tree, so that checkouts share it and `make clean` keeps it, in a folder named
-# after what is in it: a changed requirements.txt gets a new one. It counts as complete only when
-# its stamp is there, which is written last.
+# after what is in it: a changed file gets a new one. It counts as complete only when its stamp is
+# there, which is written last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,13 +36,15 @@ find_python() {
 	return 1
 }
 
-python=$(find_python)
 if [[ ${1:-} == --find ]]; then
-	echo "$python"
+	find_python
 	exit
 fi
 
-hash=$({ "$python" -VV; cat requirements.txt; } | sha256sum | cut -c1-12)
+requirements=${1:-requirements.txt}
+below=${2:-}
+python=$([[ $below ]] && usable "$below" || find_python)
+hash=$({ "$python" -VV; cat "$requirements"; echo -n "$below"; } | sha256sum | cut -c1-12)
 cache=${TARE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tare}
 venv=$cache/venv-$hash
 
@@ -49,11 +53,15 @@ if [[ ! -e $venv/complete ]]; then
 	exec 9>"$venv.lock"
 	flock 9
 	if [[ ! -e $venv/complete ]]; then # still: another make may have made it meanwhile
-		echo "tare: making $venv (downloads torch; once)" >&2
+		echo "tare: making $venv of $requirements (downloads; once)" >&2
 		rm -rf "$venv"
 		"$python" -m venv "$venv" >&2
+		if [[ $below ]]; then
+			"$below" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+				>"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"
+		fi
 		"$venv/bin/python" -m pip install -qq --disable-pip-version-check \
-			-r requirements.txt >&2
+			-r "$requirements" >&2
 		touch "$venv/complete"
 	fi
 fi
