@@ -122,6 +122,13 @@ int core_capture_break(struct sim_stream *s);
 /* With the lock held: the stream goes away, which breaks the capture. */
 void core_capture_leave(struct sim_stream *s);
 
+/* A call that may wait, for TARE_SIM_LINES. */
+bool core_lines_on(void);
+void core_lines_add(const char *function, int column, size_t bytes, bool pageable);
+/* The function that the calling thread is in. */
+const char *core_called(void);
+
+void core_lines_forked(void);
 void core_count_forked(void);
 void core_count_wait(uint64_t ns);
 /* Where the call in progress is counted. */

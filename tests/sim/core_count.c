@@ -52,6 +52,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local struct slot *slot;
 static _Thread_local struct cell *cell;
+static _Thread_local const char *called;
 
 /* The file's path, with the process id for %p, or after the name where there is none. */
 static bool counts_path(char *path, size_t size)
@@ -189,9 +190,17 @@ static void count(struct sim_library *lib, unsigned function, int column, size_t
 int sim_call(struct sim_library *lib, unsigned function, int column, size_t bytes)
 {
 	count(lib, function, column, bytes);
+	called = lib->functions[function];
+	if (core_lines_on() && strstr(called, "Synchronize"))
+		core_lines_add(called, SIM_PLAIN, 0, false);
 	if (lib->host_us && lib->host_us[function] > 0)
 		core_busy_wait(core_now() + (uint64_t)(lib->host_us[function] * 1000));
 	return core.forked ? SIM_NOT_INITIALIZED : SIM_OK;
+}
+
+const char *core_called(void)
+{
+	return called ? called : "?";
 }
 
 void core_count_wait(uint64_t ns)

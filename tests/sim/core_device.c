@@ -97,6 +97,7 @@ static void forked(void)
 	pthread_cond_init(&core.host_call_done, NULL);
 	core.forked |= core.used;
 	core_count_forked();
+	core_lines_forked();
 	core_memory_forked();
 	core_capture_forked();
 	core_host_forked();

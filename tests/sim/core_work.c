@@ -188,13 +188,15 @@ int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
 	work.ns = copy_ns(bytes, from_device && to_device ? sim_config()->device_gbps :
 							    sim_config()->copy_gbps);
 
+	bool pageable = (from_device ? dst.type : src.type) == SIM_MEM_NONE;
+	if (from_device != to_device && !s->capture)
+		core_lines_add(core_called(), c->column, bytes, pageable);
 	int rc = async ? SIM_OK : sim_capture_check();
 	if (!rc)
 		rc = sim_submit(s, &work);
 	if (rc)
 		return rc;
 
-	bool pageable = (from_device ? dst.type : src.type) == SIM_MEM_NONE;
 	bool waits = !(from_device && to_device) &&
 		     (!async || c->column == SIM_H2H ||
 		      (pageable && (from_device || bytes > STAGED_BYTES)));
