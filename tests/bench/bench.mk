@@ -1,4 +1,4 @@
-# The benchmarks: `make bench`, BENCH='--only events --rounds 3' chooses.
+# The benchmarks: `make bench`, BENCH='--only events --sets 2' chooses.
 
 BENCH ?=
 

@@ -1,10 +1,10 @@
-"""The budgets: what tracing costs, each as a ratio or a paired difference in interleaved rounds.
+"""The budgets: what tracing costs, and whether tare's own figures agree with timers.
 
-    bench.py [--rounds N] [--only NAME,...] [--out FOLDER]
+    bench.py [--sets N] [--slices N] [--only PART,...] [--out FOLDER]
 
-Prints a table and writes FOLDER/bench.json and bench.md. Every figure is the median over the rounds of
-traced against bare in the same round; peers run in the same rounds on the same loop. Exit status 0 also
-where a budget is missed: it says so in the table.
+Each figure is measured with several sets of processes (servers.py), of which the median counts; least and most
+are shown beside it. Writes FOLDER/bench.json and bench.md, prints the latter. Parts that are not measured this time
+stay in them as they were. Exit status 0 also where a budget is missed: the table says so.
 """
 import argparse
 import json
@@ -12,124 +12,85 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-BUILD = pathlib.Path(os.environ.get("TARE_BUILD", ROOT / "build"))
-LIBTARE = BUILD / "libtare.so"
-TARE = BUILD / "tare"
-SIM_RUN = ROOT / "tests" / "sim" / "run"
+from servers import BUILD, HERE, TARE, difference, has_gpu, ratios, run, servers
 
-
-def has_gpu():
-    return pathlib.Path("/dev/nvidia0").exists()
-
-
-def run(command, layers=None, output=None, sim=False, check=True):
-    """Runs `command`, traced where `layers` is given; returns the completed process."""
-    environment = dict(os.environ, OMP_NUM_THREADS="1", TARE_SIM_KERNEL_US="0.5")
-    environment.pop("LD_PRELOAD", None)
-    if layers:
-        environment.update(LD_PRELOAD=str(LIBTARE), TARE_LAYERS=layers, TARE_OUTPUT=str(output))
-    if sim and not has_gpu():
-        command = [SIM_RUN, "--", *command]
-    return subprocess.run([str(part) for part in command], env=environment, check=check,
-                          capture_output=True, text=True)
-
-
-def number(process):
-    return float(process.stdout.split()[0])
+ALL = "frames,ops,cuda"
 
 
 class Row:
-    """One line of the table."""
+    """One line of the table. `values`: one for each set of processes."""
 
-    def __init__(self, name, unit, budget, stretch=None, better="below"):
+    def __init__(self, name, unit, budget, stretch=None, better="below", note=""):
         self.name, self.unit, self.budget, self.stretch, self.better = name, unit, budget, stretch, better
-        self.values, self.note = [], ""
+        self.values, self.note = [], note
 
-    @property
-    def value(self):
-        return statistics.median(self.values) if self.values else None
-
-    @property
-    def verdict(self):
-        if self.value is None:
+    def verdict(self, value):
+        if value is None:
             return "not measured"
         if self.budget is None:
             return ""
+
         def within(limit):
-            return self.value <= limit if self.better == "below" else self.value >= limit
+            return value <= limit if self.better == "below" else value >= limit
         if self.stretch is not None and within(self.stretch):
             return "stretch met"
         return "met" if within(self.budget) else "MISSED"
 
     def as_dict(self):
-        return {"name": self.name, "unit": self.unit, "value": self.value, "budget": self.budget,
-                "stretch": self.stretch, "verdict": self.verdict, "rounds": self.values, "note": self.note}
+        value = statistics.median(self.values) if self.values else None
+        return {"name": self.name, "unit": self.unit, "value": value, "least": min(self.values, default=None),
+                "most": max(self.values, default=None), "values": self.values, "budget": self.budget,
+                "stretch": self.stretch, "verdict": self.verdict(value), "note": self.note}
 
 
-def bench_loop(rounds, folder):
-    """The overhead-bound loop: all host layers, CUDA calls only, and the peers."""
-    python = [sys.executable, HERE / "loop.py", "--steps", "300"]
-    variants = {
-        "loop, all host layers": (python, "frames,ops,cuda", 6, 5),
-        "loop, CUDA calls only": (python, "cuda", 1.5, 0.5),
-        "loop, RecordFunction instead of taps": (python, "frames,ops-rf,cuda", None, None),
-        "loop, torch.profiler (CPU)": ([*python, "--tool", "profiler"], None, None, None),
-        "loop, torch.profiler (CPU, with_stack)": ([*python, "--tool", "profiler-stack"], None, None, None),
-        "loop, VizTracer": ([*python, "--tool", "viztracer"], None, None, None),
-        "loop, cProfile": ([*python, "--tool", "cprofile"], None, None, None),
-    }
-    rows = {name: Row(name, "% slower", budget, stretch)
-            for name, (_, _, budget, stretch) in variants.items()}
+# ------------------------------------------------------------------------------- the loop
+
+STEPS = 20  # of a slice: long enough that blocks are written in each
+
+
+def bench_loop(options, folder):
+    """The overhead-bound loop: all host layers, CUDA calls only, RecordFunction instead of taps, and the peers."""
+    python = [sys.executable, HERE / "loop.py", "--serve"]
+    traced = [Row("loop, all host layers", "% slower", 6, 5), Row("loop, CUDA calls only", "% slower", 1.5, 0.5),
+              Row("loop, RecordFunction instead of taps", "% slower", None)]
+    layers = [ALL, "cuda", "frames,ops-rf,cuda"]
+    peers = [Row("loop, torch.profiler (CPU)", "% slower", None),
+             Row("loop, torch.profiler (CPU, with_stack)", "% slower", None),
+             Row("loop, VizTracer", "% slower", None), Row("loop, cProfile", "% slower", None)]
+    tools = ["profiler", "profiler-stack", "viztracer", "cprofile"]
     size = Row("trace size", "bytes a span", 3, 2.5)
-    for round_number in range(rounds):
-        order = list(variants)
-        if round_number % 2:
-            order.reverse()
-        # Bare before and after each variant: drift of the machine falls out.
-        before = number(run(python, sim=True))
-        for name in order:
-            command, layers, _, _ = variants[name]
-            output = folder / f"loop-{round_number}-{order.index(name)}.tare"
-            traced = number(run(command, layers, output, sim=True))
-            after = number(run(python, sim=True))
-            rows[name].values.append((traced / ((before + after) / 2) - 1) * 100)
-            before = after
-            if name == "loop, all host layers":
-                info = json.loads(subprocess.run([TARE, "info", "--format", "json", output], check=True,
-                                                 capture_output=True, text=True).stdout)
-                size.values.append(bytes_a_span(info))
-            if output.exists():
-                output.unlink()
-    return [*rows.values(), size]
+    for number in range(options.sets):
+        traces = [folder / f"loop-{number}-{index}.tare" for index in range(len(layers))]
+        with servers((python, None, None, True), *((python, layer, trace, True)
+                                                   for layer, trace in zip(layers, traces))) as (bare, *others):
+            for row, ratio in zip(traced, ratios(bare, others, options.slices, STEPS)):
+                row.values.append((ratio - 1) * 100)
+        size.values.append(bytes_a_span(traces[0]))
+        for trace in traces:
+            trace.unlink()
+        with servers((python, None, None, True), *(([*python, "--tool", tool], None, None, True)
+                                                   for tool in tools)) as (bare, *others):
+            for row, ratio in zip(peers, ratios(bare, others, max(options.slices // 10, 3), STEPS)):
+                row.values.append((ratio - 1) * 100)
+    return [*traced, *peers, size]
 
 
-def bytes_a_span(info):
+def bytes_a_span(trace):
     """Bytes of the finished event frames for each of their spans."""
+    info = json.loads(subprocess.run([TARE, "info", "--format", "json", trace], check=True,
+                                     capture_output=True, text=True).stdout)
     found = info["traces"][0]
     return found["event_bytes"] / found["spans"]
 
 
-def paired(name, unit, budget, stretch, rounds, command, layers, folder, scale=1.0, sim=False):
-    """Bare and traced in turn; the row holds the differences."""
-    row = Row(name, unit, budget, stretch)
-    for round_number in range(rounds):
-        output = folder / f"paired-{round_number}.tare"
-        pair = {}
-        for traced in (False, True) if round_number % 2 else (True, False):
-            pair[traced] = number(run(command, layers if traced else None, output, sim=sim))
-        row.values.append((pair[True] - pair[False]) * scale)
-        for trace in folder.glob("paired-*"):
-            trace.unlink()
-    return row
-
+# ------------------------------------------------------------------------------- events
 
 def operators_a_turn(folder):
     """How many operators one turn of `calls.py op` dispatches: from two traces of different length."""
@@ -144,43 +105,51 @@ def operators_a_turn(folder):
     return (counts[1] - counts[0]) / 10
 
 
-def bench_events(rounds, folder):
-    """ns an event, from tight loops."""
-    python = sys.executable
-    rows = [
-        paired("a Python call", "ns", 60, 45, rounds, [python, HERE / "calls.py", "python"], "frames", folder),
-        paired("a C call from Python", "ns", 1, 0, rounds, [python, HERE / "calls.py", "c"], "frames", folder),
-    ]
-    rows[1].note = "0 is meant; 1 ns is what this measurement can tell"
+def bench_events(options, folder):
+    """ns an event, from tight loops: enter, leave and compression."""
     a_turn = operators_a_turn(folder)
-    rows.append(paired("an operator (tap)", "ns", 30, 20, rounds, [python, HERE / "calls.py", "op"], "ops",
-                       folder, scale=1 / a_turn))
-    rows[-1].note = f"{a_turn:.0f} operators in one native section, the section's cost included"
-    binary = BUILD / "bench" / "cuda_calls"
-    if binary.exists():
-        rows.append(paired("a CUDA call", "ns", 60, 40, rounds, [binary], "cuda", folder))
-    return rows
+    calls = [sys.executable, HERE / "calls.py"]
+    what = [
+        (Row("a Python call", "ns", 60, 45), [*calls, "python"], "frames", 1),
+        (Row("a C call from Python", "ns", 1, 0, note="0 is meant; 1 ns is what this can tell"), [*calls, "c"],
+         "frames", 1),
+        (Row("an operator (tap)", "ns", 30, 20,
+             note=f"{a_turn:.0f} in one native section, the section's cost included"), [*calls, "op"], "ops", a_turn),
+        (Row("a CUDA call", "ns", 60, 40), [BUILD / "bench" / "cuda_calls"], "cuda", 1),
+    ]
+    for row, command, layers, scale in what:
+        for number in range(options.sets):
+            output = folder / f"events-{number}.tare"
+            with servers((command,), (command, layers, output)) as (bare, traced):
+                row.values.append(difference(bare, traced, options.slices // 2) / scale)
+            output.unlink()
+    return [row for row, *_ in what]
 
 
-def wall_s(command, layers=None, output=None):
-    start = time.perf_counter()
+# ------------------------------------------------------------------------------- start, memory
+
+def cpu_s(command, layers=None, output=None):
+    """User and system time of the command and its children: the wall's noise is not in it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(command, layers, output)
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def bench_start(rounds, folder):
+def bench_start(options, folder):
     """import torch, and a child that has nothing to do with Python."""
-    imports = Row("import torch", "% slower", 10, 5)
-    child = Row("a non-Python child", "ms", 0.3)
+    imports = Row("import torch", "% slower", 10, 5, note="processor time")
+    child = Row("a non-Python child", "ms", 0.3, note="processor time")
     command = [sys.executable, "-c", "import torch"]
-    many = ["sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"]
-    for _ in range(rounds):
-        output = folder / "start.tare"
-        bare, traced = wall_s(command), wall_s(command, "frames,ops,cuda", output)
-        imports.values.append((traced / bare - 1) * 100)
-        child.values.append((wall_s(many, "frames,ops,cuda", output) - wall_s(many)) / 200 * 1000)
-        for trace in folder.glob("*.tare"):
-            trace.unlink()
+    many = ["sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"]
+    for row, what, figure in ((imports, command, lambda bare, traced: (traced / bare - 1) * 100),
+                              (child, many, lambda bare, traced: (traced - bare) / 100 * 1000)):
+        cpu_s(what)
+        for number in range(max(options.sets, 5)):
+            times = {layers: [] for layers in (None, ALL)}
+            for layers in (None, ALL, ALL, None):
+                times[layers].append(cpu_s(what, layers, f"{folder}/start/"))
+            row.values.append(figure(min(times[None]), min(times[ALL])))
     return [imports, child]
 
 
@@ -201,22 +170,22 @@ for thread in threads: thread.join()
 """
 
 
-def bench_memory(rounds, folder):
+def bench_memory(options, folder):
     """Resident memory, of a small program with one thread and with nine."""
     row = Row("resident memory, one thread", "MB more", 8)
     thread = Row("resident memory, each further thread", "MB more", 0.5)
-    for _ in range(rounds):
+    for number in range(options.sets):
         more = []
         for threads in ("0", "8"):
             command = [sys.executable, "-c", MEMORY, threads]
-            bare = number(run(command))
-            more.append(number(run(command, "frames,ops,cuda", folder / "memory.tare")) - bare)
-            for trace in folder.glob("*.tare"):
-                trace.unlink()
+            bare, traced = (float(run(command, layers, f"{folder}/memory/").stdout) for layers in (None, ALL))
+            more.append(traced - bare)
         row.values.append(more[0])
         thread.values.append((more[1] - more[0]) / 8)
     return [row, thread]
 
+
+# ------------------------------------------------------------------------------- the command
 
 REPORT = """
 import resource, subprocess, sys, time
@@ -226,8 +195,9 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).
 """
 
 
-def bench_report(folder, large):
+def bench_report(options, folder):
     """`tare report` on generated traces: spans a second, and its peak memory on a short and a long one."""
+    large = options.spans
     speed = Row("tare report", "million spans/s", 20, 40, better="above")
     memory = Row("tare report, peak memory of the long trace against the short", "times", 1.5)
     peaks = []
@@ -236,28 +206,83 @@ def bench_report(folder, large):
         subprocess.run([BUILD / "tests" / "tare_gen", trace, "--spans", str(spans)], check=True,
                        stdout=subprocess.DEVNULL)
         runs = [subprocess.run([sys.executable, "-c", REPORT, TARE, "report", trace], check=True,
-                               capture_output=True, text=True).stdout.split() for _ in range(3)]
-        seconds = statistics.median(float(run[0]) for run in runs)
+                               capture_output=True, text=True).stdout.split() for _ in range(options.sets)]
         peaks.append(float(runs[0][1]))
         trace.unlink()
         if spans == large:
-            speed.values.append(spans / seconds / 1e6)
-            speed.note = f"{spans / 1e6:.0f} million spans in {seconds:.2f} s"
+            speed.values += [spans / float(seconds) / 1e6 for seconds, _ in runs]
+            speed.note = f"{spans / 1e6:.0f} million spans"
     memory.values.append(peaks[1] / peaks[0])
     memory.note = f"{peaks[0]:.0f} MB for {large / 1e7:.0f} million, {peaks[1]:.0f} MB for {large / 1e6:.0f} million"
     return [speed, memory]
 
 
-def markdown(rows, machine):
-    lines = [f"Measured on {machine['cpu']}, {machine['cores']} cores, device: {machine['device']}, "
-             f"Python {machine['python']}, {machine['date']}.", "",
-             "| what | figure | budget | stretch | |", "|---|---|---|---|---|"]
+def bench_rows(options, folder):
+    """`tare bench` several times: for each of its rows the run in which the trace was furthest off the timer."""
+    worst, verdicts = {}, {}
+    for _ in range(options.runs):
+        done = subprocess.run([TARE, "bench", "--python", sys.executable, "--rounds", str(options.rounds),
+                               "--format", "json"], check=True, capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        for row in found["rows"]:
+            if row["within"] is None:
+                worst.setdefault(row["name"], row)
+                continue
+            share = abs(row["difference_ns"]) / row["tolerance_ns"]
+            verdicts.setdefault(row["name"], []).append(row["within"])
+            if share >= worst.get(row["name"], {"share": 0})["share"]:
+                worst[row["name"]] = dict(row, share=share)
+    rows = []
+    for group, title in (("pytorch", "PyTorch"), ("python", "Python")):
+        shares = [row["share"] for row in worst.values() if row["group"] == group and "share" in row]
+        off = [name for name, row in worst.items() if row["group"] == group and not all(verdicts.get(name, []))]
+        rows.append(Row(f"tare bench, {title} rows: the worst difference of {options.runs} runs", "of what is allowed", 1,
+                        note=f"{len(shares) - len(off)} of {len(shares)} rows agree in every run"
+                             + (f"; not {', '.join(off)}" if off else "")))
+        rows[-1].values = [max(shares)] if shares else []
+    return rows, list(worst.values())
+
+
+# ------------------------------------------------------------------------------- output
+
+def microseconds(ns):
+    return "" if ns is None else f"{ns / 1000:.4f}" if ns < 1000 else f"{ns / 1000:.2f}"
+
+
+def reference_table(rows, runs):
+    """The rows of `tare bench`, each in the run in which tare was furthest off."""
+    simulated = any(row["host_cost_only"] for row in rows)
+    lines = ["", f"`tare bench`: µs a statement. Of {runs} runs that one is shown, for each row, in which the traced "
+             "figure was furthest from the timer's." + (" Rows on a GPU: simulated, host cost only." if simulated else ""),
+             "", "| row | published | timeit, mean | timer, median | IQR | tare | off by | allowed | |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|---|"]
     for row in rows:
-        def limit(value):
-            return "" if value is None else f"{value:g}"
-        figure = "–" if row.value is None else f"{row.value:.3g} {row.unit}"
-        note = f" ({row.note})" if row.note else ""
-        lines.append(f"| {row.name}{note} | {figure} | {limit(row.budget)} | {limit(row.stretch)} | {row.verdict} |")
+        timer, tare = row["timer_ns"] or {}, row["tare_ns"] or {}
+        cells = [row["published_ns"], timer.get("mean"), timer.get("median"), timer.get("iqr"), tare.get("median"),
+                 row["difference_ns"], row["tolerance_ns"]]
+        said = row["unknown"] or ("the timer's alone" if not tare else "agrees" if row["within"] else "OFF")
+        lines.append(f"| {row['name']} | " + " | ".join(microseconds(cell) for cell in cells) + f" | {said} |")
+    return lines
+
+
+def markdown(parts):
+    lines = []
+    for machine in dict.fromkeys(json.dumps(part["machine"]) for part in parts.values()):
+        names = [name for name, part in parts.items() if json.dumps(part["machine"]) == machine]
+        said = json.loads(machine)
+        lines += [f"Measured on {said['cpu']}, {said['cores']} cores, device: {said['device']}, "
+                  f"Python {said['python']}, {said['date']}" + (f" ({', '.join(names)})." if len(parts) > len(names) else "."),
+                  ""]
+    lines += ["| what | figure | least–most | budget | stretch | |", "|---|---|---|---|---|---|"]
+    for part in parts.values():
+        for row in part["rows"]:
+            limits = ["" if row[key] is None else f"{row[key]:g}" for key in ("budget", "stretch")]
+            figure = "–" if row["value"] is None else f"{row['value']:.3g} {row['unit']}"
+            spread = f"{row['least']:.3g}–{row['most']:.3g}" if len(row["values"]) > 1 else ""
+            note = f" ({row['note']})" if row["note"] else ""
+            lines.append(f"| {row['name']}{note} | {figure} | {spread} | {limits[0]} | {limits[1]} | {row['verdict']} |")
+    if "rows" in parts:
+        lines += reference_table(parts["rows"]["reference"], parts["rows"]["runs"])
     return "\n".join(lines) + "\n"
 
 
@@ -268,39 +293,40 @@ def cpu_name():
     return platform.processor()
 
 
+PARTS = {"loop": bench_loop, "events": bench_events, "start": bench_start, "memory": bench_memory,
+         "report": bench_report, "rows": bench_rows}
+
+
 def main():
-    parts = ["events", "start", "memory", "report", "loop"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default=",".join(parts), help="of " + ",".join(parts))
+    parser.add_argument("--sets", type=int, default=3, help="of processes, for each comparison")
+    parser.add_argument("--slices", type=int, default=60, help="measured by each set")
+    parser.add_argument("--runs", type=int, default=5, help="of tare bench")
+    parser.add_argument("--rounds", type=int, default=2, help="of each run of tare bench")
     parser.add_argument("--spans", type=int, default=50_000_000, help="of the long generated trace")
+    parser.add_argument("--only", default=",".join(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--out", type=pathlib.Path, default=BUILD / "bench")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="tare-bench-") as name:
-        folder = pathlib.Path(name)
-        for part in options.only.split(","):
-            print(f"{part} ...", file=sys.stderr, flush=True)
-            if part == "events":
-                rows += bench_events(options.rounds, folder)
-            elif part == "start":
-                rows += bench_start(options.rounds, folder)
-            elif part == "memory":
-                rows += bench_memory(min(options.rounds, 3), folder)
-            elif part == "report":
-                rows += bench_report(folder, options.spans)
-            elif part == "loop":
-                rows += bench_loop(options.rounds, folder)
-            else:
-                parser.error(f"no part {part!r}; there are {', '.join(parts)}")
+    chosen = options.only.split(",")
+    for part in chosen:
+        if part not in PARTS:
+            parser.error(f"no part {part!r}; there are {', '.join(PARTS)}")
     machine = {"cpu": cpu_name(), "cores": os.cpu_count(), "python": platform.python_version(),
                "device": "NVIDIA GPU" if has_gpu() else "simulated", "date": time.strftime("%Y-%m-%d")}
-    table = markdown(rows, machine)
-    (options.out / "bench.md").write_text(table)
-    (options.out / "bench.json").write_text(json.dumps({"machine": machine, "rows": [row.as_dict() for row in rows]},
-                                                       indent=1))
-    print(table)
+    options.out.mkdir(parents=True, exist_ok=True)
+    saved = options.out / "bench.json"
+    parts = json.loads(saved.read_text()) if saved.exists() else {}
+    for part in chosen:
+        print(f"{part} ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="tare-bench-") as name:
+            rows, *reference = (found if isinstance(found := PARTS[part](options, pathlib.Path(name)), tuple) else (found,))
+        parts[part] = {"machine": machine, "rows": [row.as_dict() for row in rows]}
+        if reference:
+            parts[part].update(reference=reference[0], runs=options.runs)
+        parts = {name: parts[name] for name in PARTS if name in parts}
+        saved.write_text(json.dumps(parts, indent=1) + "\n")
+        (options.out / "bench.md").write_text(markdown(parts))
+    print(markdown(parts))
 
 
 if __name__ == "__main__":

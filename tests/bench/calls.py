@@ -1,4 +1,4 @@
-"""Tight loops, each printing ns a turn: the cost of one kind of event is the difference to bare.
+"""Tight loops: the cost of one kind of event is the difference to bare. A server, see servers.py: ns a turn.
 
     calls.py python     f(), a Python call
     calls.py c          len(x), a C call
@@ -7,15 +7,6 @@
 """
 import sys
 import time
-
-
-def best(function, turns, rounds=7):
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns()
-        function(turns)
-        times.append((time.perf_counter_ns() - start) / turns)
-    return sorted(times)[len(times) // 2]
 
 
 def python_calls(turns):
@@ -35,6 +26,7 @@ def c_calls(turns):
 def operators(turns):
     """block_diag of many 1x1 blocks dispatches several operators a block inside one native section."""
     import torch
+    torch.set_num_threads(1)
     blocks = [torch.ones(1, 1) for _ in range(64)]
     block_diag = torch._C._VariableFunctions.block_diag
     with torch.no_grad():
@@ -42,12 +34,16 @@ def operators(turns):
             block_diag(blocks)
 
 
-WHAT = {"python": (python_calls, 300_000), "c": (c_calls, 1_000_000), "op": (operators, 1_000)}
+# A slice: some ms, so that blocks are written in it as often as in a long run.
+WHAT = {"python": (python_calls, 100_000), "c": (c_calls, 200_000), "op": (operators, 100)}
 
 if __name__ == "__main__":
     function, turns = WHAT[sys.argv[1]]
     if len(sys.argv) > 2:
-        turns = int(sys.argv[2])
-        function(turns)
+        function(int(sys.argv[2]))
     else:
-        print(best(function, turns))
+        for _ in sys.stdin:
+            function(max(turns // 100, 1))
+            start = time.perf_counter_ns()
+            function(turns)
+            print((time.perf_counter_ns() - start) / turns, flush=True)

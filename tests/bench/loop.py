@@ -2,14 +2,17 @@
 
 Four blocks of Linear(64,64), LayerNorm, GELU, then Linear(64,10), batch 8, AdamW, loss.item() at
 every step: about 400 Python frames, 400 operators and 46 CUDA runtime calls a step. Prints the median
-time of a step in ns, and the number of steps.
+time of a step in ns, and the number of steps; or, as a server (see servers.py), the mean of so many steps as
+each line on stdin says.
 
-    loop.py [--steps N] [--warmup N] [--device cuda|cpu] [--tool none|profiler|profiler-stack|cprofile|viztracer]
+    loop.py [--steps N | --serve] [--warmup N] [--device cuda|cpu]
+            [--tool none|profiler|profiler-stack|cprofile|viztracer]
 """
 import argparse
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 
@@ -32,9 +35,25 @@ def tool_context(name):
     return contextlib.nullcontext()
 
 
+def time_steps(step, tool, count, unmeasured=0):
+    """Times of `count` steps, after some that are not measured, all under the tool."""
+    times = []
+    with tool_context(tool) as context:
+        for number in range(unmeasured + count):
+            start = time.perf_counter_ns()
+            step()
+            if number >= unmeasured:
+                times.append(time.perf_counter_ns() - start)
+        if tool == "viztracer":
+            context.stop()
+            context.clear()
+    return times
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--serve", action="store_true")
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--tool", default="none")
@@ -60,16 +79,12 @@ def main():
 
     for _ in range(options.warmup):
         step()
-    times = []
-    with tool_context(options.tool) as tool:
-        for _ in range(options.steps):
-            start = time.perf_counter_ns()
-            step()
-            times.append(time.perf_counter_ns() - start)
-        if options.tool == "viztracer":
-            tool.stop()
-            tool.clear()
-    print(int(statistics.median(times)), options.steps)
+    if options.serve:
+        for line in sys.stdin:
+            # The first two find their caches full of another process's things.
+            print(statistics.mean(time_steps(step, options.tool, int(line), 2)), flush=True)
+    else:
+        print(int(statistics.median(time_steps(step, options.tool, options.steps))), options.steps)
 
 
 if __name__ == "__main__":
