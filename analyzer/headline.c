@@ -194,6 +194,14 @@ static bool is_default(const struct def_layer *layer)
 	       !strcmp(layer->name, "cuda");
 }
 
+static bool library_calls(const struct model *model)
+{
+	for (uint32_t i = 1; i < model->definitions.function_count; i++)
+		if (model->definitions.functions[i].category == TRACE_CATEGORY_LIBRARY)
+			return true;
+	return false;
+}
+
 json_t *notes_json(const struct run *run)
 {
 	const struct process *process = run->chosen;
@@ -220,6 +228,10 @@ json_t *notes_json(const struct run *run)
 			notes,
 			"calls of cuBLAS, cuDNN and NCCL are not seen: their time is framework, and "
 			"their launches are not counted");
+	if (library_calls(model))
+		add_note(notes,
+			 "what cuBLAS, cuDNN and NCCL launch is not seen: their calls are timed, "
+			 "but their launches are not counted");
 	add_note(notes, "tare's own weight is still in these figures, and not yet known");
 	add_note(notes, "the operator table is of the whole run");
 	return notes;

@@ -50,6 +50,8 @@ void model_finish(struct model *model, struct trace_reader *reader)
 	if (header->stopped == TRACE_STOP_NONE && header->ended != TRACE_END_NONE &&
 	    header->end.units > model->end && model_time_is_sane(model, header->end.units))
 		model->end = header->end.units;
+	model->has_library = definitions_layer_state(&model->definitions, "cuda.libraries") ==
+			     LAYER_ON;
 	for (uint32_t i = 1; i < model->definitions.function_count; i++)
 		model->has_library |= model->definitions.functions[i].category ==
 				      TRACE_CATEGORY_LIBRARY;

@@ -15,7 +15,7 @@
 #define CUDART_SONAME "libcudart.so.13"
 #endif
 
-static struct hook_library cudart = { .soname = CUDART_SONAME };
+static struct hook_library cudart = { .soname = CUDART_SONAME, .info = &hook_runtimes };
 
 #define JOIN_(a, b, c) a##b##_##c
 #define JOIN(a, b, c)  JOIN_(a, b, c)

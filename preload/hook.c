@@ -9,13 +9,17 @@
 
 __thread int hook_device;
 
+struct hook_info hook_runtimes = { .key = "cuda" }, hook_libraries = { .key = "libraries" };
+
 static uint32_t functions; /* ids given to FUNCTION records */
 
 bool hook_resolve(struct hook *hook)
 {
 	if (hook_real(hook) == hook->first) {
+		const struct hook_library *library = hook->library;
 		int saved_errno = errno;
-		void *found = tare_find_function(hook->library->soname, hook->name);
+		void *found = tare_find_function(
+			library->soname, library->unversioned ? NULL : library->soname, hook->name);
 
 		errno = saved_errno;
 		if (!found)
@@ -25,10 +29,50 @@ bool hook_resolve(struct hook *hook)
 	return true;
 }
 
-/* INFO cuda: "libcudart.so.13 /path/to/it"; several runtimes of one process one after the other. */
+#define BOUND_MAX 256u
+
+struct bound {
+	const void *caller; /* written last */
+	const struct hook *hook;
+	hook_function *real;
+};
+
+static TARE_COLD hook_function *bind(struct hook *hook, const void *caller, struct bound *free)
+{
+	int saved_errno = errno;
+	hook_function *real = (hook_function *)tare_find_for(caller, hook->name);
+
+	if (!real)
+		real = hook_real(hook);
+	errno = saved_errno;
+	if (free) {
+		free->hook = hook;
+		free->real = real;
+		__atomic_store_n(&free->caller, caller, __ATOMIC_RELEASE);
+	}
+	return real;
+}
+
+hook_function *hook_real_for(struct hook *hook, const void *caller)
+{
+	static struct bound bound[BOUND_MAX];
+	static uint32_t used;
+	uint32_t count = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < count && i < BOUND_MAX; i++)
+		if (__atomic_load_n(&bound[i].caller, __ATOMIC_ACQUIRE) == caller &&
+		    bound[i].hook == hook)
+			return bound[i].real;
+	/* Where there is no room left each call is looked up. */
+	if (count < BOUND_MAX)
+		count = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+	return bind(hook, caller, count < BOUND_MAX ? &bound[count] : NULL);
+}
+
+/* Several libraries of one process one after the other. */
 static void tell_library(struct hook_library *library, const void *address)
 {
-	static char text[1024];
+	char *text = library->info->text;
 	size_t used = strlen(text), soname_bytes = strlen(library->soname), path_bytes;
 	Dl_info info;
 
@@ -37,7 +81,8 @@ static void tell_library(struct hook_library *library, const void *address)
 	if (!dladdr(address, &info) || !info.dli_fname)
 		return;
 	path_bytes = strlen(info.dli_fname);
-	if (used + soname_bytes + path_bytes + sizeof(", ") + sizeof(" ") > sizeof(text))
+	if (used + soname_bytes + path_bytes + sizeof(", ") + sizeof(" ") >
+	    sizeof(library->info->text))
 		return;
 	if (used) {
 		memcpy(text + used, ", ", 2);
@@ -47,7 +92,7 @@ static void tell_library(struct hook_library *library, const void *address)
 	used += soname_bytes;
 	text[used++] = ' ';
 	memcpy(text + used, info.dli_fname, path_bytes + 1);
-	tare_note_info("cuda", text);
+	tare_note_info(library->info->key, text);
 	tare_verbose("hooked: ", text);
 }
 

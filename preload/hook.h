@@ -9,9 +9,19 @@
 
 #include "preload/runtime.h"
 
+/* An INFO record: "libcudart.so.13 /path/to/it, ...". */
+struct hook_info {
+	const char *key;
+	char text[1024];
+};
+
+extern struct hook_info hook_runtimes, hook_libraries;
+
 struct hook_library {
 	const char *soname; /* also the version node of its symbols */
+	bool unversioned;   /* these have none */
 	bool told;          /* its path is in the trace */
+	struct hook_info *info;
 };
 
 typedef void hook_function(void);
@@ -43,6 +53,12 @@ static inline hook_function *hook_real(const struct hook *hook)
 
 /* Finds the real function, if that has not been done. False: there is none. */
 bool hook_resolve(struct hook *hook);
+
+/*
+ * The real function of a call from `caller`, a return address. For libraries without versions, which a
+ * process may have several of: one of its own, and one linked into another's code.
+ */
+hook_function *hook_real_for(struct hook *hook, const void *caller);
 
 /*
  * The span's enter: one function for each event. `frame`: __builtin_frame_address(0) of the

@@ -255,8 +255,17 @@ static void describe_command(struct trace_buffer *buffer)
 		describe(buffer, "command", command, (size_t)length);
 }
 
+static void describe_layer(struct trace_buffer *buffer, const char *name, unsigned state,
+			   const char *detail)
+{
+	trace_define(buffer, TRACE_RECORD_LAYER,
+		     &(struct record_LAYER){ .layer = { name, (uint32_t)strlen(name) },
+					     .state = (uint8_t)state,
+					     .detail = { detail, (uint32_t)strlen(detail) } });
+}
+
 /* Frames say so themselves: lines are known without them. */
-static void describe_unwanted_layers(struct trace_buffer *buffer)
+static void describe_layers(struct trace_buffer *buffer)
 {
 	static const struct {
 		uint32_t layers;
@@ -265,17 +274,13 @@ static void describe_unwanted_layers(struct trace_buffer *buffer)
 		{ TARE_LAYER_OPS | TARE_LAYER_OPS_RECORD_FUNCTION, "ops" },
 		{ TARE_LAYER_CUDA, "cuda" },
 	};
-	static const char detail[] = "not asked for";
 
-	for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		if (tare_process.layers & parts[i].layers)
-			continue;
-		trace_define(buffer, TRACE_RECORD_LAYER,
-			     &(struct record_LAYER){
-				     .layer = { parts[i].name, (uint32_t)strlen(parts[i].name) },
-				     .detail = { detail, sizeof(detail) - 1 },
-			     });
-	}
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (!(tare_process.layers & parts[i].layers))
+			describe_layer(buffer, parts[i].name, 0, "not asked for");
+	if (tare_process.layers & TARE_LAYER_CUDA)
+		describe_layer(buffer, "cuda.libraries", 1,
+			       "calls of cuBLAS, cuDNN, NCCL, ...; what they launch is not seen");
 }
 
 void process_describe(struct trace_buffer *buffer)
@@ -284,7 +289,7 @@ void process_describe(struct trace_buffer *buffer)
 	ssize_t length;
 
 	describe(buffer, "tare", TARE_VERSION, sizeof(TARE_VERSION) - 1);
-	describe_unwanted_layers(buffer);
+	describe_layers(buffer);
 	describe_command(buffer);
 	describe(buffer, "cwd", process.folder, strlen(process.folder));
 	length = readlink("/proc/self/exe", value, sizeof(value));

@@ -35,25 +35,30 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
+static void *find_symbol(void *handle, const char *name, const char *version)
+{
+	return version ? dlvsym(handle, name, version) : dlsym(handle, name);
+}
+
 /* The handle is never closed: a library that we call into must stay. */
 static void *find_in(const char *file, const char *name, const char *version)
 {
 	void *handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
 
-	return handle ? dlvsym(handle, name, version) : NULL;
+	return handle ? find_symbol(handle, name, version) : NULL;
 }
 
 /*
  * By SONAME first, since RTLD_NEXT does not see what was opened RTLD_LOCAL, and finds the first of
- * two versions of a library. `soname` is also the version that the function must have.
+ * two versions of a library.
  */
-static void *find_versioned(const char *soname, const char *name)
+void *tare_find_function(const char *soname, const char *version, const char *name)
 {
 	struct candidates candidates = { .stem = soname, .count = 0 };
-	void *found = find_in(soname, name, soname);
+	void *found = find_in(soname, name, version);
 
 	if (!found)
-		found = dlvsym(RTLD_NEXT, name, soname);
+		found = find_symbol(RTLD_NEXT, name, version);
 	if (found)
 		return found;
 
@@ -61,11 +66,16 @@ static void *find_versioned(const char *soname, const char *name)
 	candidates.stem_bytes = strcspn(soname, ".");
 	dl_iterate_phdr(collect, &candidates);
 	for (unsigned i = 0; i < candidates.count && !found; i++)
-		found = find_in(candidates.paths[i], name, soname);
+		found = find_in(candidates.paths[i], name, version);
 	return found;
 }
 
-void *tare_find_function(const char *soname, const char *name)
+void *tare_find_for(const void *caller, const char *name)
 {
-	return soname ? find_versioned(soname, name) : dlsym(RTLD_NEXT, name);
+	void *found = dlsym(RTLD_NEXT, name);
+	Dl_info info;
+
+	if (!found && dladdr(caller, &info) && info.dli_fname)
+		found = find_in(info.dli_fname, name, NULL);
+	return found;
 }

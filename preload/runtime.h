@@ -233,7 +233,11 @@ void tare_note_layer(const char *layer, unsigned state, const char *detail);
 void tare_verbose(const char *first, const char *second);
 
 /*
- * The real function `name`: from `soname` where that is given and loaded, else from the objects behind
- * libtare.so. NULL where there is none. Not on a hot path.
+ * The real function `name`, of that version (NULL: any), from `soname` where that is loaded, else from
+ * the objects behind libtare.so, else from a copy of the library under another name. NULL where there is
+ * none. Not on a hot path.
  */
-void *tare_find_function(const char *soname, const char *name);
+void *tare_find_function(const char *soname, const char *version, const char *name);
+
+/* What a reference without a version in the code at `caller` would be bound to, were it not for us. */
+void *tare_find_for(const void *caller, const char *name);
