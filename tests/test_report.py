@@ -142,8 +142,8 @@ def test_operators_of_a_program(steps):
 
     add = check("aten::add.Tensor", "add", launches=10)
     assert add["kind"] == "operator"
-    assert all(add[part] for part in PARTS if part != "library_ns")
-    assert add["library_ns"] is None
+    assert all(add[part] for part in PARTS)
+    assert add["library_ns"]["mean"] == 0
     assert add["calls_per_pass"] in (None, 1)  # the main loop has half of the time, or there is none
     check("aten::mul.Tensor", "scale", "scale", launches=10)
     check("aten::sum", "sum", launches=10)
@@ -307,7 +307,6 @@ def test_first_screen(steps):
     assert head.startswith("report_steps.py  pid ") and " wall " in head
     for words in ("python, your code", "framework", "launch", "waiting for the GPU", "all", "not yet known"):
         assert words in text
-    assert re.search(r"library calls +–", text)
     for column in ("calls", "python", "framework", "launch", "fixed", "wait", "share"):
         assert re.search(rf"^ .*\b{column}\b", text, re.MULTILINE)
 
@@ -344,7 +343,7 @@ def test_csv(steps):
     assert len(rows) == len(expected)
     for row, other in zip(rows, expected):
         assert row["op"] == other["op"] and int(row["calls"]) == other["calls"]
-        assert row["library_ns.median"] == ""
+        assert float(row["library_ns.median"]) >= 0
         assert float(row["framework_ns.median"]) == other["framework_ns"]["median"]
     assert tare("report", "--format", "csv", steps)[0].startswith("op,")
 
