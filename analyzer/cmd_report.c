@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/graph.h"
 #include "analyzer/headline.h"
 #include "analyzer/ledger_view.h"
 #include "analyzer/mainloop.h"
@@ -139,6 +140,7 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "loops", loops_json(model, syncs->main_loop));
 	json_object_set_new(json, "ops", table_json(ops));
 	json_object_set_new(json, "syncs", syncs_json(syncs));
+	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));
 	json_object_set_new(json, "still_open", still_open_json(model));
@@ -190,6 +192,7 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 	if (all)
 		print_ops(ops, all);
 	print_syncs(syncs);
+	graph_print(syncs);
 	if (still_open_count(model) && process->header.ended == TRACE_END_NONE) {
 		putchar('\n');
 		still_open_print(model);

@@ -4,6 +4,7 @@
 
 #include "analyzer/display.h"
 #include "analyzer/gate.h"
+#include "analyzer/graph.h"
 #include "analyzer/headline.h"
 #include "analyzer/mainloop.h"
 #include "analyzer/message.h"
@@ -93,6 +94,7 @@ static void print_json(const struct run *run, const struct syncs *syncs, const s
 					       json_null());
 	json_object_set_new(json, "findings", table_json(findings));
 	json_object_set_new(json, "warm_up", table_json(warm_up));
+	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "gate", gate_json(gate));
 	output_json(json);
 	table_free(findings);
@@ -123,6 +125,7 @@ static void print_text(const struct run *run, const struct syncs *syncs, const s
 		       output_style(STYLE_PLAIN));
 		syncs_print_hints(syncs, top);
 	}
+	graph_print(syncs);
 	gate_print(gate);
 }
 

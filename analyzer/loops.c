@@ -112,6 +112,7 @@ static void mark(struct model *model, struct model_thread *thread, uint32_t run)
 {
 	memory_grow(thread->loop_marks, run, thread->loop_mark_room);
 	account_copy(&thread->loop_marks[run], &model->process);
+	graph_run_begins(&model->graph, &thread->runs[run].graph);
 	thread->runs[run].accounted = true;
 }
 
@@ -190,6 +191,9 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 		account_add_difference(&node->account, &model->process,
 				       &thread->loop_marks[thread->run_count]);
 		node->account_known = true;
+		if (!run->asked)
+			graph_pass_ends(&model->graph, &run->graph, node);
+		graph_run_ends(&model->graph, &run->graph, node);
 		if (thread == model->leader)
 			node->account.units[frame->slot] -= now - end;
 	}
@@ -203,6 +207,8 @@ static void new_pass(struct model *model, struct loop_run *run, uint64_t now)
 	if (!run->recursive && !is_generator(model, node->code))
 		histogram_add(&node->pass_times, now - run->pass_start);
 	run->pass_start = now;
+	if (run->accounted)
+		graph_pass_ends(&model->graph, &run->graph, node);
 }
 
 static void note_unsure(struct loop_node *node, uint32_t site)

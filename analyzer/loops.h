@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "analyzer/bytecode.h"
+#include "analyzer/graph.h"
 #include "analyzer/hash.h"
 #include "analyzer/histogram.h"
 #include "analyzer/ledger.h"
@@ -43,8 +44,9 @@ struct loop_node {
 	/* Of the process, in its runs: where it may be the main loop. */
 	struct account account;
 	bool account_known, account_missed;
-	uint32_t row_count; /* at the end: operators by place seen in it, or further in */
-	uint32_t row_last;  /* of them the last that was counted */
+	struct graph_loop graph; /* of the same runs */
+	uint32_t row_count;      /* at the end: operators by place seen in it, or further in */
+	uint32_t row_last;       /* of them the last that was counted */
 	/* Offsets + 1 of events directly in it, and of those that may or may not have been passes. */
 	uint64_t own_seen;
 	uint32_t own[LOOP_OWN_MAX], own_count;
@@ -61,8 +63,9 @@ struct loop_run {
 	uint64_t entered, pass_start;
 	uint64_t pass;    /* number of its present pass in the node: threads may share one */
 	uint64_t imports; /* of the main thread, until it was entered */
-	bool accounted;   /* the process's account as of `entered` is in the thread's marks */
-	bool recursive;   /* the node has another run around */
+	struct graph_mark graph;
+	bool accounted; /* the process's account as of `entered` is in the thread's marks */
+	bool recursive; /* the node has another run around */
 	bool direct; /* the newest event's instruction began with a frame that was entered directly */
 	bool fresh; /* nothing happened in it yet */
 	bool asked; /* nothing happened in this pass but that the iterator was asked */

@@ -14,6 +14,7 @@
 #include "analyzer/calls.h"
 #include "analyzer/calltree.h"
 #include "analyzer/definitions.h"
+#include "analyzer/graph.h"
 #include "analyzer/ledger.h"
 #include "analyzer/loops.h"
 #include "analyzer/optable.h"
@@ -121,6 +122,7 @@ struct model {
 	uint32_t main_loop; /* a node of them: what figures are told per pass of; LOOP_NONE */
 	struct waits waits;
 	struct findings findings;
+	struct graph_launches graph;
 	uint32_t thread_room;
 	struct model_thread **threads; /* as definitions.threads; NULL: no events */
 	struct range_total *ranges;    /* as definitions.strings */

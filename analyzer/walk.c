@@ -435,6 +435,8 @@ static void enter_call(struct model *model, struct model_thread *thread,
 			process_lead(model, thread, true, event->time);
 	}
 	flags |= context_call(model, thread, node, function, event->time);
+	if (event->code == TRACE_LAUNCH || category == TRACE_CATEGORY_CAPTURE)
+		graph_launched(model, thread, function, event->fields[2]);
 	struct span *span = push(model, thread, event->code, node, slot, flags, event->time);
 	span->class = class;
 	span->slot_mark = thread->account.units[slot];
