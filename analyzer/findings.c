@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/mainloop.h"
 #include "analyzer/model.h"
 
-#define PERIOD_AGREES 0.1 /* intervals are a period where they agree so well */
+#define WAITS_NS      10e3 /* on average: less is no wait to speak of */
+#define PERIOD_AGREES 0.1  /* intervals are a period where they agree so well */
 
 const char *const finding_kind_names[FINDING_KINDS] = {
 #define KIND(NAME, name, title) name,
@@ -278,6 +280,7 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 		.main_per_pass = NAN,
 		.period = NAN,
 		.passes = NAN,
+		.share = NAN,
 		.gap_ns = model_ns(model, (double)finding->gap),
 	};
 
@@ -290,12 +293,14 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 	} else if (finding->count > 1 && definitions_layer_off(&model->definitions, "frames")) {
 		verdict.class = CLASS_UNKNOWN;
 	}
+	double in_main = 0;
 	for (uint32_t i = 0; main_loop && i < finding->loop_count; i++)
 		if (finding->loops[i].node == main_loop) {
 			const struct loop_node *node = &model->loops.nodes[main_loop];
 			double passes = node->passes_known ? (double)node->passes : NAN;
 
 			verdict.in_main = true;
+			in_main = (double)finding->loops[i].count / (double)finding->count;
 			verdict.main_per_pass = (double)finding->loops[i].count / passes;
 			verdict.period = NAN;
 			classify(&verdict, &finding->loops[i], passes);
@@ -307,6 +312,14 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 		verdict.wait_ns +=
 			model_ns(model, calls_split(&model->calls, class->class, class->count,
 						    (int64_t) class->sum, &cost));
+	}
+	if (verdict.in_main)
+		verdict.share = (verdict.wait_ns + verdict.gap_ns) * in_main /
+				main_loop_ns(model, main_loop);
+	verdict.queued = (double)finding->queued.all / (double)finding->count;
+	if (finding->queued.all && verdict.wait_ns >= WAITS_NS * (double)finding->count) {
+		verdict.earlier_work = 2 * finding->queued.own <= finding->queued.all;
+		verdict.own_work = !verdict.earlier_work;
 	}
 	verdict.warm_up = (finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE) ||
 			  is_set_up(model, finding, main_loop);

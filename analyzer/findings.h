@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "analyzer/hash.h"
+#include "analyzer/queues.h"
 
 struct model;
 struct model_thread;
@@ -67,7 +68,8 @@ struct finding {
 	struct finding_key key;
 	uint64_t count, bytes; /* bytes: of the largest copy */
 	uint64_t first_time, last_time;
-	uint64_t gap; /* clock units */
+	uint64_t gap;         /* clock units */
+	struct queued queued; /* in all its waits */
 	struct finding_loop loops[FINDING_LOOPS_MAX];
 	uint32_t loop_count;
 	struct finding_class *classes;
@@ -108,6 +110,10 @@ struct verdict {
 	double per_pass, main_per_pass, period;
 	double passes; /* of the nearest loop, in all */
 	double wait_ns, gap_ns;
+	double share; /* of the main loop's time: wait and gap in it */
+	double queued; /* for each wait: launches, copies and sets since the stream was last waited for */
+	bool earlier_work; /* it waits, and most of that came from other lines */
+	bool own_work;     /* it waits, and most of that came from its own line */
 	bool in_main;
 	bool warm_up; /* memory taken once, or a library at work before the main loop: no finding */
 };

@@ -165,18 +165,21 @@ bool main_loop_ledger(struct model *model, uint32_t number, struct ledger *ledge
 	return true;
 }
 
-/* Of one pass, without what tare itself took, in ns. */
+double main_loop_ns(struct model *model, uint32_t number)
+{
+	double time = (double)model->loops.nodes[number].time;
+	struct ledger ledger;
+
+	if (main_loop_ledger(model, number, &ledger))
+		time -= ledger.lines[LINE_tare];
+	return model_ns(model, time);
+}
+
 static double pass_mean_ns(struct model *model, uint32_t number)
 {
 	const struct loop_node *node = &model->loops.nodes[number];
-	double time = (double)node->time;
-	struct ledger ledger;
 
-	if (!node->passes_known)
-		return NAN;
-	if (main_loop_ledger(model, number, &ledger))
-		time -= ledger.lines[LINE_tare];
-	return model_ns(model, time / (double)node->passes);
+	return node->passes_known ? main_loop_ns(model, number) / (double)node->passes : NAN;
 }
 
 /* Of what is left without tare's own. */

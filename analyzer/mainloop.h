@@ -32,6 +32,9 @@ double main_loop_scope(const struct model *model);
 char *loop_text(const struct model *model, uint32_t code, uint32_t loop);
 uint32_t loop_line(const struct model *model, uint32_t code, uint32_t loop);
 
+/* Of all its passes, without what tare itself took where that is known. */
+double main_loop_ns(struct model *model, uint32_t node);
+
 /* What the process did in all passes. False where it was not summed up. */
 bool main_loop_ledger(struct model *model, uint32_t node, struct ledger *ledger);
 

@@ -39,6 +39,9 @@
 	COLUMN(PERIOD, "period", "every", COLUMN_COUNT, 7)                                         \
 	COLUMN(WAIT, "wait_ns", "waits", COLUMN_TIME, 0)                                           \
 	COLUMN(GAP, "gap_ns", "gap", COLUMN_TIME, 2)                                               \
+	COLUMN(QUEUED, "queued", NULL, COLUMN_REAL, 0)                                             \
+	COLUMN(WAITS_FOR, "waits_for", "waits for", COLUMN_TEXT, 10)                               \
+	COLUMN(SHARE, "share", "share", COLUMN_PERCENT, 1)                                         \
 	COLUMN(THREAD, "thread", "thread", COLUMN_TEXT, 9)                                         \
 	COLUMN(HINT, "hint", NULL, COLUMN_TEXT, 0)                                                 \
 	COLUMN(WARM_UP, "warm_up", NULL, COLUMN_FLAG, 0)
@@ -65,17 +68,15 @@ static const char *const headings[SYNC_SECTIONS] = {
 
 static int compare(const void *left, const void *right)
 {
-	static const unsigned char ranks[CLASS_NAMES] = {
-		[CLASS_HOT] = 0, [CLASS_PERIODIC] = 1, [CLASS_UNKNOWN] = 1, [CLASS_ONCE] = 2
-	};
 	const struct sync *a = left, *b = right;
+	bool once_a = a->verdict.class == CLASS_ONCE, once_b = b->verdict.class == CLASS_ONCE;
 	double cost_a = a->verdict.wait_ns + a->verdict.gap_ns;
 	double cost_b = b->verdict.wait_ns + b->verdict.gap_ns;
 
 	if (a->section != b->section)
 		return a->section < b->section ? -1 : 1;
-	if (ranks[a->verdict.class] != ranks[b->verdict.class])
-		return ranks[a->verdict.class] < ranks[b->verdict.class] ? -1 : 1;
+	if (once_a != once_b)
+		return once_b ? -1 : 1;
 	if (cost_a != cost_b)
 		return cost_a > cost_b ? -1 : 1;
 	return a->finding->first_time < b->finding->first_time ? -1 : 1;
@@ -205,6 +206,11 @@ static void add_row(struct table *table, const struct model *model, const struct
 	table_set_number(table, COLUMN_PERIOD, verdict->period);
 	table_set_number(table, COLUMN_WAIT, verdict->wait_ns);
 	table_set_number(table, COLUMN_GAP, verdict->gap_ns);
+	table_set_number(table, COLUMN_SHARE, verdict->share);
+	table_set_number(table, COLUMN_QUEUED, verdict->queued);
+	if (verdict->earlier_work || verdict->own_work)
+		table_set_text(table, COLUMN_WAITS_FOR,
+			       verdict->earlier_work ? "earlier-work" : "own-work");
 	snprintf(name, sizeof(name), "%u %s", thread->number, thread->name);
 	table_set_text(table, COLUMN_THREAD, name);
 	table_set_text(table, COLUMN_HINT, finding_hint(model, finding));
@@ -262,8 +268,12 @@ void syncs_print_hints(const struct syncs *syncs, uint32_t top)
 			site_text(syncs->model, finding->key.user_code, finding->key.user_site);
 		char *text, *safe;
 
-		if (asprintf(&text, "%s %s: %s", place ? place : "?",
-			     finding_kind_names[finding->key.kind], hint) < 0)
+		if (asprintf(&text, "%s %s: %s%s", place ? place : "?",
+			     finding_kind_names[finding->key.kind], hint,
+			     syncs->rows[i].verdict.earlier_work ?
+				     ". It waits for GPU work queued before: at another place it would wait "
+				     "as long" :
+				     "") < 0)
 			continue;
 		safe = text_escape(text);
 		putchar(' ');

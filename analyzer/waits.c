@@ -314,34 +314,17 @@ static void open_gap(struct model *model, uint32_t device, const struct wait_cal
 		(struct wait_gap){ .since = call->end, .finding = finding };
 }
 
-static struct wait_stream *stream_at(struct waits *waits, uint64_t stream)
+/* What the call waited for is done. */
+static void take_queued(struct model *model, struct wait_call *call)
 {
-	struct wait_stream *found =
-		&waits->streams[hash_mix(0, (uint32_t)(stream >> 3)) % WAIT_STREAMS];
+	struct queues *queues = &model->waits.queues;
 
-	/* Counts go on: what was recorded of another stream there differs. */
-	if (found->stream != stream)
-		*found = (struct wait_stream){ stream, found->works + 1 };
-	return found;
-}
-
-static void note_event(struct waits *waits, uint64_t event, uint64_t stream)
-{
-	waits->events[hash_mix(0, (uint32_t)(event >> 3)) % WAIT_EVENTS] =
-		(struct wait_event){ event, stream, stream_at(waits, stream)->works };
-}
-
-/* Whether the stream was given more work after the event: then it has some left when that has come. */
-static bool more_behind(struct waits *waits, uint64_t event)
-{
-	const struct wait_event *found =
-		&waits->events[hash_mix(0, (uint32_t)(event >> 3)) % WAIT_EVENTS];
-	const struct wait_stream *stream;
-
-	if (!event || found->event != event)
-		return false;
-	stream = &waits->streams[hash_mix(0, (uint32_t)(found->stream >> 3)) % WAIT_STREAMS];
-	return stream->stream == found->stream && stream->works != found->works;
+	if (call->kind == FINDING_EVENT_SYNC)
+		queues_event_waited(queues, model, call->stream, &call->key, &call->queued);
+	else if (call->code == TRACE_MEMORY || call->kind == FINDING_DEVICE_SYNC)
+		queues_all_waited(queues, model, &call->key, &call->queued);
+	else
+		queues_stream_waited(queues, model, call->stream, &call->key, &call->queued);
 }
 
 /* Frees wait for the device; what else takes or gives memory does so rarely. */
@@ -350,7 +333,7 @@ static bool empties_device(struct waits *waits, const struct wait_call *call)
 	if (call->code == TRACE_MEMORY)
 		return call->category == TRACE_CATEGORY_FREE;
 	return call->code != TRACE_SYNC || call->kind != FINDING_EVENT_SYNC ||
-	       !more_behind(waits, call->stream);
+	       !queues_more_behind(&waits->queues, call->stream);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -359,6 +342,8 @@ static uint32_t add(struct model *model, struct model_thread *thread, const stru
 {
 	uint32_t finding = findings_add(model, thread, &call->key, call->bytes, call->start);
 
+	model->findings.rows[finding].queued.all += call->queued.all;
+	model->findings.rows[finding].queued.own += call->queued.own;
 	if (call->class)
 		findings_add_call(&model->findings, finding, call->class, call->duration);
 	findings_add_stack(&model->findings, finding, call->stack, call->duration);
@@ -468,7 +453,7 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 	if (event->code != TRACE_SYNC && event->code != TRACE_MEMORY) {
 		close_gap(model, wait->device, event->time);
 		if (event->code != TRACE_CALL)
-			stream_at(&model->waits, event->fields[2])->works++;
+			queues_work(&model->waits.queues, thread, event->fields[2]);
 		if (event->code != TRACE_COPY)
 			return;
 	}
@@ -514,7 +499,7 @@ void waits_result(struct model *model, struct model_thread *thread, uint64_t val
 	if (!call->open || call->span != thread->top)
 		return;
 	if (call->code == TRACE_SYNC)
-		note_event(&model->waits, call->stream, value);
+		queues_event(&model->waits.queues, call->stream, value);
 	else if (call->category == TRACE_CATEGORY_QUERY)
 		note_answer(&model->waits, call->pointer, value);
 	else
@@ -546,11 +531,18 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 	if (call->code == TRACE_MEMORY) {
 		if (!result)
 			note_memory(&model->waits, call);
-		if (memory_may_wait(name, call) && !wait->capturing)
+		if (memory_may_wait(name, call) && !wait->capturing) {
+			if (empties_device(&model->waits, call))
+				take_queued(model, call);
 			finding = add(model, thread, call);
+		}
 	} else if (call->category == TRACE_CATEGORY_OTHER) {
 		return;
 	} else if (call->code == TRACE_SYNC) {
+		/* Of a copy that had waited before. */
+		if (wait->copy.copied)
+			call->queued = wait->copy.queued;
+		take_queued(model, call);
 		finding = add(model, thread, call);
 		if (wait->copy.copied && wait->copy.class) {
 			findings_add_call(&model->findings, finding, wait->copy.class,
@@ -560,11 +552,17 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 		}
 		wait->copy.copied = false;
 	} else if (call->category == TRACE_CATEGORY_COPY_SYNC) {
+		take_queued(model, call);
 		finding = add(model, thread, call);
 	} else {
+		bool waits = call->pageable &&
+			     (call->direction == COPY_D2H || call->bytes > STAGED_BYTES);
+
+		if (waits)
+			take_queued(model, call);
 		wait->copy = *call;
 		wait->copy.copied = true;
-		if (call->pageable && (call->direction == COPY_D2H || call->bytes > STAGED_BYTES)) {
+		if (waits) {
 			open_gap(model, wait->device, call, 0);
 			model->waits.gaps[wait->device % WAIT_DEVICES].copy = &wait->copy;
 		}

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "analyzer/findings.h"
+#include "analyzer/queues.h"
 #include "traces/reader.h"
 
 struct model;
@@ -20,8 +21,6 @@ struct model_thread;
 struct span;
 
 #define WAIT_DEVICES 16u
-#define WAIT_STREAMS 64u
-#define WAIT_EVENTS  256u
 
 /* Memory that some call told of, by address. */
 enum memory_kind { MEMORY_UNKNOWN, MEMORY_PAGEABLE, MEMORY_PINNED, MEMORY_DEVICE, MEMORY_MANAGED };
@@ -45,6 +44,7 @@ struct wait_call {
 	uint32_t function, span, device;
 	uint64_t stream, pointer, bytes;
 	uint64_t start, end;
+	struct queued queued;
 	uint64_t idle; /* copies: the gap behind, where that ended before a finding was made */
 	bool pageable;
 	uint8_t direction;
@@ -67,24 +67,13 @@ struct wait_gap {
 	struct wait_call *copy; /* a copy that may come to be one */
 };
 
-/* How much work streams were given; and events that were recorded behind it. */
-struct wait_stream {
-	uint64_t stream, works;
-};
-
-struct wait_event {
-	uint64_t event, stream, works;
-};
-
 struct waits {
 	struct memory_range *ranges; /* by address, without overlaps */
 	uint32_t range_count, range_room;
 	struct memory_range *answers; /* to the program's own pointer queries; a ring */
 	uint32_t answer_count, answer_room;
 	struct wait_gap gaps[WAIT_DEVICES];
-	/* By handle; a newer one takes the place of an older. */
-	struct wait_stream streams[WAIT_STREAMS];
-	struct wait_event events[WAIT_EVENTS];
+	struct queues queues;
 	uint32_t thread_count; /* that records told of */
 	uint32_t *groups; /* as definitions.threads: the first of that name, of the main one itself */
 	uint8_t *designs; /* as definitions.codes: enum design + 1; 0: not looked at yet */

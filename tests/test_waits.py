@@ -159,3 +159,44 @@ def test_full_queue_verdict(run_traced, sim, python, tmp_path, verdict):
     loop = verdict(run.trace, "launches.py:3").loop
     assert (loop["passes"], loop["verdict"]) == (300, "device-bound")
     assert loop["wait_share"] > 0.5
+
+
+def test_what_is_waited_for(run_traced, sim, python, tmp_path, verdict):
+    """Work queued before, or work of the line itself; the share of the loop, and the order, by both."""
+    script = tmp_path / "steps.py"
+    script.write_text(
+        "import torch, time\n"
+        "x = torch.ones(64, device='cuda')\n"
+        "def own():\n"
+        "    x.add_(1.0).add_(1.0).add_(1.0).mul_(1.0)[0].item()\n"
+        "def earlier():\n"
+        "    x[0].item()\n"
+        "def idle():\n"
+        "    x[0].item()\n"
+        "    time.sleep(0.002)\n"
+        "for i in range(20):\n"
+        "    for _ in range(9):\n"
+        "        x.mul_(1.0)\n"
+        "    earlier()\n"
+        "    own()\n"
+        "    idle()\n"
+    )
+    run = run_traced(sim([python, script]), env={"TARE_SIM_KERNEL_US": 300})
+    result = tare("syncs", run.trace, "--loop", "steps.py:10")
+    found = {
+        row["user_site"]["line"]: row for row in result["findings"] if row["kind"] == "scalar-read"
+    }
+    assert {line: row["waits_for"] for line, row in found.items()} == {
+        4: "own-work",
+        6: "earlier-work",
+        8: None,
+    }
+    queued = {line: row["queued"] for line, row in found.items()}
+    assert queued == pytest.approx({4: 4, 6: 9, 8: 0}, abs=0.1)
+    total = result["main_loop"]["pass_ns"]["mean"] * 20
+    for row in found.values():
+        assert row["share"] == pytest.approx((row["wait_ns"] + row["gap_ns"]) / total, abs=0.001)
+    hot = [row["share"] for row in result["findings"] if row["class"] == "hot" and not row["explicit"]]
+    assert hot == sorted(hot, reverse=True) and len(hot) == 3
+    assert sum(hot) <= 1.02
+    assert "It waits for GPU work queued before" in verdict(run.trace, "steps.py:10").text
