@@ -51,6 +51,15 @@ static struct hook_library cudart = { .soname = CUDART_SONAME, .info = &hook_run
 	__asm__(".symver " TEXT(WRAPPER(fn)) ", " #fn "@" CUDART_SONAME);                          \
 	TARE_EXPORT cudaError_t WRAPPER(fn)
 
+/* Which events' calls may wait. */
+#define LEAVE_CALL(span, result, value)   hook_leave(span, result, value)
+#define LEAVE_LAUNCH(span, result, value) hook_leave(span, result, value)
+#define LEAVE_SET(span, result, value)    hook_leave(span, result, value)
+#define LEAVE_COPY(span, result, value)                                                            \
+	hook_leave_waited(span, __builtin_frame_address(0), result, value)
+#define LEAVE_MEMORY(span, result, value) LEAVE_COPY(span, result, value)
+#define LEAVE_SYNC(span, result, value)   LEAVE_COPY(span, result, value)
+
 #define SPAN(fn, category, event, params, args, details, value)                                    \
 	RESOLVER(fn, category, params, args)                                                       \
 	EXPORT(fn) params                                                                          \
@@ -63,8 +72,8 @@ static struct hook_library cudart = { .soname = CUDART_SONAME, .info = &hook_run
 		cudaError_t hook_result = REAL(fn, params) args;                                   \
                                                                                                    \
 		if (hook_span)                                                                     \
-			hook_leave(hook_span, hook_result,                                         \
-				   hook_result == cudaSuccess ? (uint64_t)(value) : NONE);         \
+			LEAVE_##event(hook_span, hook_result,                                      \
+				      hook_result == cudaSuccess ? (uint64_t)(value) : NONE);      \
 		return hook_result;                                                                \
 	}
 

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "preload/stacks.h"
+
 __thread int hook_device;
 
 struct hook_info hook_runtimes = { .key = "cuda" }, hook_libraries = { .key = "libraries" };
@@ -109,6 +111,7 @@ static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
 	bool found;
 
 	trace_enter(buffer, tare_now(), TARE, 2);
+	stacks_set_up();
 	found = hook_resolve(hook);
 	if (found) {
 		uint32_t id = tare_next_id(&functions);
@@ -215,4 +218,43 @@ void hook_leave(uint64_t span, int result, uint64_t value)
 		trace_put(thread->buffer, now, RESULT, value);
 	trace_leave(thread->buffer, now, depth, (uint64_t)(unsigned)result);
 	tare_end(thread);
+}
+
+/* All of it is written as of the moment at which the call returned. */
+static TARE_COLD void leave_with_stack(uint64_t span, const void *frame, int result, uint64_t value)
+{
+	struct tare_thread *thread = tare_begin_leave();
+	struct trace_buffer *buffer;
+	uint32_t depth = (uint32_t)(span - 1), stack = 0;
+	bool is_new = false;
+	uint64_t now;
+
+	if (!thread)
+		return;
+	now = tare_now();
+	buffer = thread->buffer;
+	if (buffer->depth == span) {
+		/* Nothing was written since the enter. */
+		if (now - buffer->last_time >= stacks_least_units && !buffer->stopped)
+			stack = stacks_find(thread, frame, &is_new);
+		if (value != HOOK_NO_VALUE)
+			trace_put(buffer, now, RESULT, value);
+		if (stack)
+			trace_put(buffer, now, STACK, stack);
+	}
+	trace_leave(buffer, now, depth, (uint64_t)(unsigned)result);
+	if (is_new) {
+		depth = buffer->depth;
+		trace_enter(buffer, now, TARE, 2);
+		trace_leave(buffer, tare_now(), depth, 0);
+	}
+	tare_end(thread);
+}
+
+void hook_leave_waited(uint64_t span, const void *frame, int result, uint64_t value)
+{
+	if (tare_likely(!stacks_on))
+		hook_leave(span, result, value);
+	else
+		leave_with_stack(span, frame, result, value);
 }

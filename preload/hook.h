@@ -79,5 +79,8 @@ uint64_t hook_enter_SYNC(struct hook *hook, const void *frame, const void *handl
 /* The span's leave; `value` becomes a RESULT before it. */
 void hook_leave(uint64_t span, int result, uint64_t value);
 
+/* The same of a call that may have waited: with its native stack, where that is wanted. `frame`: as above. */
+void hook_leave_waited(uint64_t span, const void *frame, int result, uint64_t value);
+
 /* The thread's current device, kept also while nothing is recorded. Told before its next event. */
 extern __thread int hook_device __attribute__((tls_model("initial-exec"), visibility("hidden")));

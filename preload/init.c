@@ -14,6 +14,7 @@
 
 #include "preload/join.h"
 #include "preload/process.h"
+#include "preload/stacks.h"
 
 struct process process;
 
@@ -234,6 +235,7 @@ static void fork_child(void)
 	thread_fork_child(inside);
 	process_forget();
 	notes_forget();
+	stacks_fork_child();
 	if (process_mode() == PROCESS_WAITS || process_mode() == PROCESS_RECORDS || inside)
 		process_set_mode(inside ? PROCESS_OFF : child_mode());
 	for (unsigned i = 0; i < SOURCE_COUNT; i++)

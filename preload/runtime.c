@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "preload/process.h"
+#include "preload/stacks.h"
 
 __thread struct tare_tls tare_tls;
 struct tare_process tare_process;
@@ -43,6 +44,7 @@ static void thread_end(void *value)
 	}
 	tare_tls.state = TARE_DEAD;
 	tare_tls.thread = NULL;
+	stacks_thread_end(thread);
 	munmap(thread, sizeof(*thread));
 }
 
@@ -97,6 +99,7 @@ void thread_fork_child(bool inside)
 	}
 	if (thread) {
 		inherited_depth = thread->buffer->depth;
+		stacks_thread_end(thread);
 		munmap(thread, sizeof(*thread));
 		tare_tls.thread = NULL;
 	}

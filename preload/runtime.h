@@ -114,7 +114,8 @@ struct tare_thread {
 	struct tare_gil_span gil_spans[TARE_GIL_SPANS_MAX];
 
 	/* CUDA. */
-	int32_t device; /* current device as last told by DEVICE */
+	int32_t device;             /* current device as last told by DEVICE */
+	struct tare_stacks *stacks; /* native ones that it had last, see stacks.c; NULL: none yet */
 };
 
 struct tare_tls {
