@@ -124,7 +124,7 @@ $(LIBTARE): $(LIBTARE_OBJ) $(TRACES) $(MAP) $(BUILD)/.links
 
 $(TARE): $(ANALYZER_OBJ) $(TRACES) $(BUILD)/.links
 	$(call say,LD,$@)
-	$(Q)$(CC) -pie $(LDFLAGS_ALL) $(ANALYZER_OBJ) $(TRACES) -ljansson -l:libzstd.a -lm -ldl -lpthread -o $@
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $(ANALYZER_OBJ) $(TRACES) -ljansson -ldw -l:libzstd.a -lm -ldl -lpthread -o $@
 
 -include $(TRACES_OBJ:.o=.d) $(ANALYZER_OBJ:.o=.d) $(LIBTARE_OBJ:.o=.d)
 

@@ -116,15 +116,6 @@ static json_t *loops_json(struct model *model, uint32_t main_loop)
 	return loops;
 }
 
-static json_t *syncs_json(const struct syncs *syncs)
-{
-	struct table *table = syncs_table(syncs, ~(1u << SYNC_WARM_UP), false, 0);
-	json_t *json = table_json(table);
-
-	table_free(table);
-	return json;
-}
-
 static void print_json(const struct run *run, const struct table *ops, const struct syncs *syncs)
 {
 	struct model *model = &run->chosen->model;
@@ -139,7 +130,7 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "own_weight_ns", json_null());
 	json_object_set_new(json, "loops", loops_json(model, syncs->main_loop));
 	json_object_set_new(json, "ops", table_json(ops));
-	json_object_set_new(json, "syncs", syncs_json(syncs));
+	json_object_set_new(json, "syncs", syncs_json(syncs, ~(1u << SYNC_WARM_UP), 0));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));

@@ -84,21 +84,17 @@ static void print_json(const struct run *run, const struct syncs *syncs, const s
 		       uint32_t top)
 {
 	unsigned sections = 1u << SYNC_HIDDEN | 1u << SYNC_EXPLICIT | 1u << SYNC_DESIGN;
-	struct table *findings = syncs_table(syncs, sections, false, top);
-	struct table *warm_up = syncs_table(syncs, 1u << SYNC_WARM_UP, false, top);
 	json_t *json = json_object();
 
 	json_object_set_new(json, "trace", headline_json(run));
 	json_object_set_new(json, "main_loop",
 			    syncs->main_loop ? main_loop_json(syncs->model, syncs->main_loop) :
 					       json_null());
-	json_object_set_new(json, "findings", table_json(findings));
-	json_object_set_new(json, "warm_up", table_json(warm_up));
+	json_object_set_new(json, "findings", syncs_json(syncs, sections, top));
+	json_object_set_new(json, "warm_up", syncs_json(syncs, 1u << SYNC_WARM_UP, top));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "gate", gate_json(gate));
 	output_json(json);
-	table_free(findings);
-	table_free(warm_up);
 }
 
 static void print_text(const struct run *run, const struct syncs *syncs, const struct gate *gate,
@@ -125,6 +121,7 @@ static void print_text(const struct run *run, const struct syncs *syncs, const s
 		       output_style(STYLE_PLAIN));
 		syncs_print_hints(syncs, top);
 	}
+	syncs_print_stacks(syncs, top);
 	graph_print(syncs);
 	gate_print(gate);
 }

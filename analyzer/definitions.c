@@ -7,6 +7,7 @@
 #include "analyzer/lines.h"
 #include "analyzer/op_names.h"
 #include "analyzer/origin.h"
+#include "analyzer/symbols.h"
 
 static void id_map_set(struct id_map *map, uint64_t id, uint32_t index)
 {
@@ -149,6 +150,29 @@ static void load_info(struct definitions *definitions, const struct record_INFO 
 				   text(definitions, record->value) };
 }
 
+static void load_module(struct definitions *definitions, const struct record_MODULE *record)
+{
+	struct def_module *module;
+
+	if (id_map_get(&definitions->module_ids, record->module))
+		return;
+	module = add(definitions, module, record->module);
+	module->path = text(definitions, record->path);
+	module->build_id = blob(definitions, record->build_id);
+	module->build_id_bytes = record->build_id.length;
+}
+
+static void load_stack(struct definitions *definitions, const struct record_STACK *record)
+{
+	struct def_stack *stack;
+
+	if (id_map_get(&definitions->stack_ids, record->stack))
+		return;
+	stack = add(definitions, stack, record->stack);
+	stack->frames = blob(definitions, record->frames);
+	stack->bytes = record->frames.length;
+}
+
 static int load(void *context, unsigned type, const union trace_record *record,
 		const uint8_t *bytes, size_t length)
 {
@@ -175,6 +199,8 @@ static int load(void *context, unsigned type, const union trace_record *record,
 			text(definitions, record->STRING.text);
 		break;
 	case TRACE_RECORD_FUNCTION: load_function(definitions, &record->FUNCTION); break;
+	case TRACE_RECORD_MODULE: load_module(definitions, &record->MODULE); break;
+	case TRACE_RECORD_STACK: load_stack(definitions, &record->STACK); break;
 	case TRACE_RECORD_LOST: definitions->lost_events += record->LOST.events; break;
 	}
 	return 0;
@@ -209,6 +235,12 @@ void definitions_free(struct definitions *definitions)
 			bytecode_loops_free(definitions->codes[i].loops);
 			free(definitions->codes[i].loops);
 		}
+	for (uint32_t i = 0; i < definitions->module_count; i++)
+		symbols_free(definitions->modules[i].symbols);
+	free(definitions->modules);
+	free(definitions->stacks);
+	free(definitions->module_ids.indices);
+	free(definitions->stack_ids.indices);
 	free(definitions->codes);
 	free(definitions->ops);
 	free(definitions->node_types);

@@ -56,6 +56,20 @@ struct def_layer {
 	uint8_t state;
 };
 
+/* A loaded file. */
+struct def_module {
+	const char *path;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+	struct symbols *symbols; /* native_stacks.c; NULL: not looked at yet */
+};
+
+/* As in STACK records. */
+struct def_stack {
+	const uint8_t *frames;
+	uint32_t bytes;
+};
+
 struct def_info {
 	const char *key, *value;
 };
@@ -68,11 +82,14 @@ struct definitions {
 	struct def_thread *threads;
 	struct def_layer *layers;
 	struct def_info *infos;
+	struct def_module *modules;
+	struct def_stack *stacks;
 	uint32_t code_count, op_count, node_type_count, string_count, function_count, thread_count,
-		layer_count, info_count;
+		layer_count, info_count, module_count, stack_count;
 	uint32_t code_room, op_room, node_type_room, string_room, function_room, thread_room,
-		layer_room, info_room;
+		layer_room, info_room, module_room, stack_room;
 	struct id_map code_ids, op_ids, node_type_ids, string_ids, function_ids, thread_ids;
+	struct id_map module_ids, stack_ids;
 	struct id_map torch_threads; /* torch's number of a thread: index into threads */
 	uint64_t lost_events;        /* of LOST records */
 };

@@ -8,6 +8,7 @@
 #include "analyzer/display.h"
 #include "analyzer/mainloop.h"
 #include "analyzer/model.h"
+#include "analyzer/native_stacks.h"
 #include "analyzer/opview.h"
 
 #define COLUMNS_(COLUMN)                                                                           \
@@ -227,6 +228,21 @@ struct table *syncs_table(const struct syncs *syncs, unsigned sections, bool fre
 	return table;
 }
 
+json_t *syncs_json(const struct syncs *syncs, unsigned sections, uint32_t top)
+{
+	struct table *table = syncs_table(syncs, sections, false, top);
+	json_t *json = table_json(table);
+	size_t row = 0;
+
+	for (uint32_t i = 0; i < syncs->count && row < json_array_size(json); i++)
+		if (is_shown(&syncs->rows[i], sections, false))
+			json_object_set_new(json_array_get(json, row++), "native_stack",
+					    native_stack_json(&syncs->model->definitions,
+							      syncs->rows[i].finding->stack));
+	table_free(table);
+	return json;
+}
+
 void syncs_print_section(const struct syncs *syncs, enum sync_section section, bool frequent,
 			 uint32_t top)
 {
@@ -282,5 +298,31 @@ void syncs_print_hints(const struct syncs *syncs, uint32_t top)
 		free(safe);
 		free(text);
 		free(place);
+	}
+}
+
+void syncs_print_stacks(const struct syncs *syncs, uint32_t top)
+{
+	struct definitions *definitions = &syncs->model->definitions;
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0; i < syncs->count && (!top || rows < top); i++) {
+		const struct finding *finding = syncs->rows[i].finding;
+		const struct def_thread *thread = &definitions->threads[finding->key.thread];
+
+		if (!finding->stack || syncs->rows[i].section > SYNC_EXPLICIT ||
+		    syncs->rows[i].verdict.class == CLASS_ONCE)
+			continue;
+		if (!rows++)
+			printf("\n%snative stacks, each of the longest wait%s\n",
+			       output_style(STYLE_HEADING), output_style(STYLE_PLAIN));
+		char *place = site_text(syncs->model, finding->key.code, finding->key.site);
+		char *name = text_escape(thread->name);
+
+		printf("  %s %s, thread %u %s\n", place ? place : "?",
+		       finding_kind_names[finding->key.kind], thread->number, name);
+		free(name);
+		free(place);
+		native_stack_print(definitions, finding->stack, stdout);
 	}
 }

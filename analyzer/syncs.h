@@ -41,8 +41,13 @@ uint32_t syncs_count(const struct syncs *syncs, enum sync_section section, bool 
 struct table *syncs_table(const struct syncs *syncs, unsigned sections, bool frequent,
 			  uint32_t top);
 
+/* The same as an array, with the native stack of each that has one. */
+json_t *syncs_json(const struct syncs *syncs, unsigned sections, uint32_t top);
+
 /* Text: a section with its heading; nothing where it is empty. */
 void syncs_print_section(const struct syncs *syncs, enum sync_section section, bool frequent,
 			 uint32_t top);
 /* What to do about the hidden ones that were printed. */
 void syncs_print_hints(const struct syncs *syncs, uint32_t top);
+/* Where in native code those wait that happened more than once; nothing where no stack is known. */
+void syncs_print_stacks(const struct syncs *syncs, uint32_t top);

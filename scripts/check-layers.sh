@@ -12,10 +12,10 @@ preload    | preload traces            |
 pyhooks    | pyhooks traces preload/runtime.h    |
 torchhooks | torchhooks traces preload/runtime.h |
 cupti      | cupti traces preload/runtime.h      |
-analyzer   | analyzer traces           | jansson
+analyzer   | analyzer traces           | jansson elfutils
 '
 # Headers that are not libc's, by the start of their names. Any other <header> counts as libc's.
-foreign='zstd|jansson|libunwind|cmocka|Python|pybind|cuda|cupti|cublas|cudnn|nccl|driver_types|torch|c10|ATen'
+foreign='zstd|jansson|elfutils|libunwind|cmocka|Python|pybind|cuda|cupti|cublas|cudnn|nccl|driver_types|torch|c10|ATen'
 
 # Prints "file:line:folder/header" and "file:line:<header>" of every #include below a folder.
 includes() {

@@ -22,7 +22,7 @@ tool gcc gcc
 header zstd.h libzstd-dev
 header jansson.h libjansson-dev
 header cmocka.h libcmocka-dev
-header libunwind.h libunwind-dev
+header elfutils/libdwfl.h libdw-dev
 
 # The fuzzers need clang with its own runtime libraries, which are a package of its version.
 if command -v clang >/dev/null; then

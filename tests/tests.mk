@@ -20,7 +20,7 @@ $(UNIT_LIB): $(filter-out %/main.o,$(ANALYZER_OBJ)) $(BUILD)/.links
 $(BUILD)/unit/%: $(OBJ)/tests/unit/%.o $(UNIT_LIB) $(TRACES)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(UNIT_LIB) $(TRACES) -lcmocka -ljansson -l:libzstd.a -lm -ldl \
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $< $(UNIT_LIB) $(TRACES) -lcmocka -ljansson -ldw -l:libzstd.a -lm -ldl \
 		-lpthread -o $@
 
 $(BUILD)/tests/%: $(OBJ)/tests/gen/%.o $(TRACES)
@@ -32,7 +32,7 @@ $(BUILD)/tests/%: $(OBJ)/tests/gen/%.o $(TRACES)
 $(BUILD)/replay/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay/replay.o $(UNIT_LIB) $(TRACES)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -pie $(LDFLAGS_ALL) $(filter %.o,$^) $(UNIT_LIB) $(TRACES) -ljansson -l:libzstd.a -lm -ldl \
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) $(filter %.o,$^) $(UNIT_LIB) $(TRACES) -ljansson -ldw -l:libzstd.a -lm -ldl \
 		-lpthread -o $@
 
 CFLAGS_tests := -fPIE -UNDEBUG
@@ -68,7 +68,7 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard traces/*.[ch] traces/*.def analyzer/*.[c
 	@mkdir -p $(@D)
 	$(Q)clang -I. -D_GNU_SOURCE -std=gnu17 -Wall -Wextra -Werror -g -O1 -fvisibility=hidden \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(wildcard traces/*.c) \
-		$(filter-out analyzer/main.c,$(wildcard analyzer/*.c)) -ljansson -l:libzstd.a -lm -o $@
+		$(filter-out analyzer/main.c,$(wildcard analyzer/*.c)) -ljansson -ldw -l:libzstd.a -lm -o $@
 
 ## fuzz: run each fuzzer for FUZZ_TIME seconds (default 30), seeded with tests/golden
 fuzz: $(FUZZ_BIN)
