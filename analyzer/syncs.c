@@ -310,8 +310,7 @@ void syncs_print_stacks(const struct syncs *syncs, uint32_t top)
 		const struct finding *finding = syncs->rows[i].finding;
 		const struct def_thread *thread = &definitions->threads[finding->key.thread];
 
-		if (!finding->stack || syncs->rows[i].section > SYNC_EXPLICIT ||
-		    syncs->rows[i].verdict.class == CLASS_ONCE)
+		if (!finding->stack || finding->count < 2 || syncs->rows[i].section > SYNC_EXPLICIT)
 			continue;
 		if (!rows++)
 			printf("\n%snative stacks, each of the longest wait%s\n",

@@ -97,7 +97,7 @@ void stacks_set_up(void)
 		tare_note_layer("stacks", 1, LEAST_TEXT);
 		__atomic_store_n(&stacks_on, true, __ATOMIC_RELEASE);
 	} else {
-		tare_note_layer("stacks", 0, UNWINDER " cannot be loaded");
+		tare_note_layer("stacks", 2, UNWINDER " cannot be loaded");
 	}
 	errno = saved_errno;
 }
