@@ -108,6 +108,7 @@ $(OBJ)/preload/cuda_runtime.%.o: preload/cuda_runtime.c $(BUILD)/.flags
 
 # The assembler puts the program's text into it.
 $(OBJ)/analyzer/bench_program.o: analyzer/bench.py
+$(OBJ)/analyzer/calibrate_program.o: analyzer/calibrate.py
 
 $(TRACES): $(TRACES_OBJ) $(BUILD)/.links
 	$(call say,AR,$@)
@@ -119,7 +120,7 @@ $(MAP): preload/gen_exports.sh $(wildcard preload/*.def preload/*.in) $(BUILD)/.
 
 $(LIBTARE): $(LIBTARE_OBJ) $(TRACES) $(MAP) $(BUILD)/.links
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared $(LDFLAGS_ALL) -Wl,-z,defs -Wl,-soname,libtare.so -Wl,--version-script=$(MAP) \
+	$(Q)$(CC) -shared $(LDFLAGS_ALL) -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,libtare.so -Wl,--version-script=$(MAP) \
 		-Wl,--exclude-libs,ALL $(LIBTARE_OBJ) $(TRACES) -l:libzstd.a -ldl -lpthread -o $@
 
 $(TARE): $(ANALYZER_OBJ) $(TRACES) $(BUILD)/.links

@@ -204,12 +204,12 @@ enum ledger_line calls_line(const struct calls *calls, uint32_t class)
 	return category < category_count && class ? categories[category].line : LINE_other;
 }
 
-double calls_split(struct calls *calls, uint32_t class, uint64_t count, int64_t sum, double *cost_p)
+double calls_split(struct calls *calls, uint32_t class, uint64_t count, double sum, double *cost_p)
 {
-	double all = (double)sum, cost = all;
+	double cost = sum;
 
 	if (calls_wait(calls, class))
-		cost = fmin((double)count * calls_idle(calls, class), all);
+		cost = fmin((double)count * calls_idle(calls, class), sum);
 	*cost_p = cost;
-	return all - cost;
+	return sum - cost;
 }

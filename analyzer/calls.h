@@ -86,5 +86,4 @@ bool calls_wait(struct calls *calls, uint32_t class);
 enum ledger_line calls_line(const struct calls *calls, uint32_t class);
 
 /* Splits `sum`, taken by `count` calls of the class, into what they cost (*cost_p) and waiting (returned). */
-double calls_split(struct calls *calls, uint32_t class, uint64_t count, int64_t sum,
-		   double *cost_p);
+double calls_split(struct calls *calls, uint32_t class, uint64_t count, double sum, double *cost_p);

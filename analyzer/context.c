@@ -10,10 +10,13 @@
 
 static const unsigned watched_lines[2] = { LINE_framework, LINE_gil };
 
-/* What the thread itself has used so far of a watched line. */
+/* What the thread itself has used so far of a watched line, without tare's weight, of which it has the scale. */
 static uint64_t used(const struct model_thread *thread, unsigned i)
 {
-	return thread->account.units[watched_lines[i]] - thread->foreign[i];
+	unsigned line = watched_lines[i];
+	uint64_t units = thread->account.units[line] - thread->foreign[i];
+
+	return (units << WEIGHT_BITS) - (thread->account.weight[line] - thread->foreign_weight[i]);
 }
 
 static struct op_context *innermost(struct model_thread *thread)
@@ -42,6 +45,17 @@ static void start_segment(const struct model_thread *thread, struct op_context *
 	}
 }
 
+/* Since the last child of the frame ended. */
+static uint64_t python_before(const struct model_thread *thread, const struct span *frame,
+			      uint64_t now)
+{
+	uint64_t python = now - frame->child_end;
+	uint64_t weight = (thread->account.weight[frame->slot] - frame->child_weight) >>
+			  WEIGHT_BITS;
+
+	return python > weight ? python - weight : 0;
+}
+
 static struct op_context *begin(struct model_thread *thread, enum op_kind kind, uint32_t op,
 				uint32_t node, uint64_t now)
 {
@@ -66,7 +80,8 @@ static struct op_context *begin(struct model_thread *thread, enum op_kind kind, 
 		.user_site = frame->user ? frame->site : frame->user_site,
 		.thread = thread->index <= ROW_THREADS_MAX ? thread->index : 0,
 	};
-	context->python = around->kind == TRACE_FRAME ? now - around->child_end : OP_UNKNOWN;
+	context->python = around->kind == TRACE_FRAME ? python_before(thread, around, now) :
+							OP_UNKNOWN;
 	start_segment(thread, context, now);
 	return context;
 }
@@ -91,7 +106,9 @@ static void end_segment(struct model *model, struct model_thread *thread,
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t all = used(thread, i) - context->marks[i];
 
-		took[i] = all - context->inner[i];
+		int64_t own = (int64_t)(all - context->inner[i]);
+
+		took[i] = own > 0 ? (uint64_t)own >> WEIGHT_BITS : 0;
 		if (outer)
 			outer->inner[i] += all;
 	}

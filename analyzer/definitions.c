@@ -8,6 +8,7 @@
 #include "analyzer/op_names.h"
 #include "analyzer/origin.h"
 #include "analyzer/symbols.h"
+#include "traces/calibration_file.h"
 
 static void id_map_set(struct id_map *map, uint64_t id, uint32_t index)
 {
@@ -173,6 +174,23 @@ static void load_stack(struct definitions *definitions, const struct record_STAC
 	stack->bytes = record->frames.length;
 }
 
+static void load_calibration(struct definitions *definitions,
+			     const struct record_CALIBRATION *record)
+{
+	const char *kind = text(definitions, record->kind);
+	const char *source = text(definitions, record->source);
+	struct record_CALIBRATION *calibration;
+
+	if (definitions->calibration_count >= CALIBRATION_WEIGHTS_MAX)
+		return;
+	memory_grow(definitions->calibrations, definitions->calibration_count,
+		    definitions->calibration_room);
+	calibration = &definitions->calibrations[definitions->calibration_count++];
+	*calibration = *record;
+	calibration->kind = (struct trace_str){ kind, (uint32_t)strlen(kind) };
+	calibration->source = (struct trace_str){ source, (uint32_t)strlen(source) };
+}
+
 static int load(void *context, unsigned type, const union trace_record *record,
 		const uint8_t *bytes, size_t length)
 {
@@ -201,6 +219,7 @@ static int load(void *context, unsigned type, const union trace_record *record,
 	case TRACE_RECORD_FUNCTION: load_function(definitions, &record->FUNCTION); break;
 	case TRACE_RECORD_MODULE: load_module(definitions, &record->MODULE); break;
 	case TRACE_RECORD_STACK: load_stack(definitions, &record->STACK); break;
+	case TRACE_RECORD_CALIBRATION: load_calibration(definitions, &record->CALIBRATION); break;
 	case TRACE_RECORD_LOST: definitions->lost_events += record->LOST.events; break;
 	}
 	return 0;
@@ -249,6 +268,7 @@ void definitions_free(struct definitions *definitions)
 	free(definitions->threads);
 	free(definitions->layers);
 	free(definitions->infos);
+	free(definitions->calibrations);
 	free(definitions->code_ids.indices);
 	free(definitions->op_ids.indices);
 	free(definitions->node_type_ids.indices);

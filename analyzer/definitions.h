@@ -27,6 +27,9 @@ static inline uint32_t id_map_get(const struct id_map *map, uint64_t id)
 	return id < map->room ? map->indices[id] : 0;
 }
 
+/* co_flags of generators, coroutines, and both. */
+#define CODE_GENERATOR_FLAGS (0x20u | 0x80u | 0x200u)
+
 struct def_code {
 	const char *file, *name;
 	uint32_t flags, first_line;
@@ -92,6 +95,8 @@ struct definitions {
 	struct id_map module_ids, stack_ids;
 	struct id_map torch_threads; /* torch's number of a thread: index into threads */
 	uint64_t lost_events;        /* of LOST records */
+	struct record_CALIBRATION *calibrations; /* texts live as long as the rest */
+	uint32_t calibration_count, calibration_room;
 };
 
 void definitions_load(struct definitions *definitions, struct trace_reader *reader);

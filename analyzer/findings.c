@@ -311,7 +311,7 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 
 		verdict.wait_ns +=
 			model_ns(model, calls_split(&model->calls, class->class, class->count,
-						    (int64_t) class->sum, &cost));
+						    (double)class->sum, &cost));
 	}
 	if (verdict.in_main)
 		verdict.share = (verdict.wait_ns + verdict.gap_ns) * in_main /

@@ -124,8 +124,7 @@ int launch_run(char **argv, int *error_p)
 
 /* ------------------------------------------------------------------------------- obstacles */
 
-/* As execvp finds it. False: not found. */
-static bool find_command(const char *command, char path[PATH_MAX])
+bool launch_find_command(const char *command, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
 
@@ -165,7 +164,7 @@ const char *launch_obstacle(const char *command)
 	struct stat status;
 	Elf64_Ehdr header;
 
-	if (!find_command(command, path))
+	if (!launch_find_command(command, path))
 		return NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -5,6 +5,9 @@
  */
 #pragma once
 
+#include <limits.h>
+#include <stdbool.h>
+
 /* The path of libtare.so, beside this command or installed with it; free it. NULL, and said, if none. */
 char *launch_find_library(void);
 
@@ -20,3 +23,6 @@ int launch_run(char **argv, int *error_p);
  * follows "it", or NULL where nothing speaks against it.
  */
 const char *launch_obstacle(const char *command);
+
+/* As execvp finds it. False: not found. */
+bool launch_find_command(const char *command, char path[PATH_MAX]);

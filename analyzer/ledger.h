@@ -22,7 +22,8 @@ extern const char *const ledger_line_names[LINE_COUNT], *const ledger_line_title
 /* Of a class: LINE_COUNT + class. */
 struct account {
 	uint64_t *units;
-	uint64_t *calls; /* by slot: how many ended */
+	uint64_t *calls;  /* by slot: how many ended */
+	uint64_t *weight; /* by slot: what of `units` tare itself took, see weight.h */
 	uint32_t slots;
 };
 
@@ -39,10 +40,15 @@ struct ledger {
 	double wall;              /* their sum */
 	uint64_t calls
 		[LINE_COUNT]; /* how many, by the line of their cost; that wait by definition: wait */
+	double weight;        /* of tare's line: what was taken out of the others */
+	double clamped;       /* what should have been taken out too, but was not there */
 };
 
 /* What `all` has beyond `before`: both of one account, at different times. */
 struct ledger ledger_difference(const struct ledger *all, const struct ledger *before);
+
+/* What tare itself took, in clock units. */
+double account_tare(const struct account *account);
 
 /* At the end of the trace. */
 struct ledger ledger_of(const struct account *account, struct calls *calls);

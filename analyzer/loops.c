@@ -7,9 +7,8 @@
 #include "analyzer/model.h"
 #include "analyzer/process_ledger.h"
 
-#define PEEK_FRAMES     (1u << 17) /* events looked at for the direct distance */
-#define PEEK_SHARE      20 /* a distance that fewer of them have is not that of plain calls */
-#define GENERATOR_FLAGS (0x20u | 0x80u | 0x200u)
+#define PEEK_FRAMES (1u << 17) /* events looked at for the direct distance */
+#define PEEK_SHARE  20         /* a distance that fewer of them have is not that of plain calls */
 
 /* A loop inside another is not watched any longer as a main loop if after that many passes... */
 #define WATCH_PASSES 8
@@ -143,6 +142,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.frame = (uint32_t)(frame - thread->stack),
 		.entered = now,
 		.pass_start = now,
+		.pass_weight = thread->weight,
 		.pass = node->passes,
 		.imports = model->import_units,
 		.recursive = recursive,
@@ -157,7 +157,17 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 
 static bool is_generator(const struct model *model, uint32_t code)
 {
-	return model->definitions.codes[code].flags & GENERATOR_FLAGS;
+	return model->definitions.codes[code].flags & CODE_GENERATOR_FLAGS;
+}
+
+/* A pass ends, whose time counts: without what tare itself took of it. */
+static void add_pass(struct loop_node *node, const struct loop_run *run,
+		     const struct model_thread *thread, uint64_t end)
+{
+	uint64_t time = end - run->pass_start;
+	uint64_t weight = (thread->weight - run->pass_weight) >> WEIGHT_BITS;
+
+	histogram_add(&node->pass_times, time > weight ? time - weight : 0);
 }
 
 /*
@@ -185,7 +195,7 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 
 	node->time += time > imports ? time - imports : 0;
 	if (!generator && !run->asked)
-		histogram_add(&node->pass_times, end - run->pass_start);
+		add_pass(node, run, thread, end);
 	if (run->accounted) {
 		process_settle(model, now);
 		account_add_difference(&node->account, &model->process,
@@ -199,16 +209,18 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 	}
 }
 
-static void new_pass(struct model *model, struct loop_run *run, uint64_t now)
+static void new_pass(struct model *model, const struct model_thread *thread, struct loop_run *run,
+		     uint64_t now)
 {
 	struct loop_node *node = &model->loops.nodes[run->node];
 
 	run->pass = ++node->passes;
 	if (!run->recursive && !is_generator(model, node->code))
-		histogram_add(&node->pass_times, now - run->pass_start);
+		add_pass(node, run, thread, now);
 	run->pass_start = now;
 	if (run->accounted)
 		graph_pass_ends(&model->graph, &run->graph, node);
+	run->pass_weight = thread->weight;
 }
 
 static void note_unsure(struct loop_node *node, uint32_t site)
@@ -296,7 +308,7 @@ void loops_event(struct model *model, struct model_thread *thread, struct span *
 
 		pass = site < last || (site == last && (run->aside || what == LOOP_EVENT_DIRECT));
 		if (pass)
-			new_pass(model, run, now);
+			new_pass(model, thread, run, now);
 		else if (site == last && !run->direct)
 			note_unsure(&model->loops.nodes[run->node], site);
 		open_runs(model, thread, frame, at, 0, now);
@@ -404,6 +416,7 @@ void loops_startup(struct model *model, uint64_t now)
 		model->loops.nodes[i].time = 0;
 	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
+		thread->runs[i].pass_weight = thread->weight;
 		thread->runs[i].imports = model->import_units;
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);

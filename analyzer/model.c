@@ -32,6 +32,7 @@ void model_start(struct model *model, struct trace_reader *reader)
 	model->main_tid = header->pid;
 	model->open = header->open.units;
 	definitions_load(&model->definitions, reader);
+	weights_start(&model->weights, &model->definitions, model->unit_ns);
 	call_tree_start(&model->tree);
 	calls_start(&model->calls, &model->definitions, model->unit_ns);
 	op_table_start(&model->op_table, &model->calls);
@@ -56,6 +57,7 @@ void model_finish(struct model *model, struct trace_reader *reader)
 		model->has_library |= model->definitions.functions[i].category ==
 				      TRACE_CATEGORY_LIBRARY;
 	walk_finish(model);
+	weights_finish(&model->weights, &model->tree);
 	calls_finish(&model->calls);
 	op_table_finish(&model->op_table);
 }

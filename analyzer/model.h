@@ -19,16 +19,19 @@
 #include "analyzer/loops.h"
 #include "analyzer/optable.h"
 #include "analyzer/waits.h"
+#include "analyzer/weight.h"
 #include "traces/reader.h"
 
 /* An open span of a thread. The first of a thread's stack stands for the thread itself. */
 struct span {
 	uint64_t enter;
-	uint64_t child_end; /* frames: when the last child ended, or the enter */
-	uint64_t inner;     /* taken by the spans below */
-	uint64_t bytes;     /* calls: copied */
-	uint64_t slot_mark; /* calls: what the account had in `slot` before */
-	uint32_t node;      /* of the call tree */
+	uint64_t child_end;    /* frames: when the last child ended, or the enter */
+	uint64_t child_weight; /* what the account had of its slot's weight then */
+	uint64_t inner;        /* taken by the spans below */
+	uint64_t bytes;        /* calls: copied */
+	uint64_t slot_mark;    /* calls: what the account had in `slot` before */
+	uint64_t weight_mark;  /* calls: of its weight */
+	uint32_t node;         /* of the call tree */
 	uint32_t last_child;
 	uint32_t slot;                  /* of the accounts */
 	uint32_t class;                 /* calls; 0: it has none */
@@ -40,6 +43,7 @@ struct span {
 	uint32_t frame;     /* the innermost frame on the stack, itself included; 0: none */
 	uint8_t kind;       /* enum trace_event_code; TREE_KIND_NONE: the thread */
 	uint8_t flags;      /* enum span_flags */
+	uint8_t rate;       /* of the weights */
 	bool user;          /* frames: `code` is the user's */
 	bool two_calls;     /* frames: see code_call_site */
 	bool importing;     /* in or below the interpreter's import machinery */
@@ -98,8 +102,12 @@ struct model_thread {
 	struct open_range *ranges;
 	uint32_t range_count, range_room;
 	struct account account;
-	/* Of the account's framework and gil: of threads that worked for it. */
-	uint64_t foreign[2];
+	/* Of the account's framework and gil: of threads that worked for it, and of its weight there. */
+	uint64_t foreign[2], foreign_weight[2];
+	uint64_t weight; /* what tare took of this thread's time, and of those that it waited for */
+	uint64_t joined_weight, python_seen;
+	uint32_t apart; /* of the newest event, see weight_apart */
+	uint8_t rate;   /* of the span that begins */
 	struct account joined_mark;
 	struct model_thread *joined,
 		*works_for; /* while it waits in backward(): the one that works */
@@ -127,6 +135,8 @@ struct model {
 	struct model_thread **threads; /* as definitions.threads; NULL: no events */
 	struct range_total *ranges;    /* as definitions.strings */
 	double unit_ns;
+	struct weights weights;
+	uint64_t python_weight; /* what tare took of Python code, on all threads */
 
 	/* The process's account is that of its leading thread. process_ledger.c */
 	struct account process, leader_mark;

@@ -137,7 +137,7 @@ static void add_distribution(struct op_table *table, struct op_distribution *dis
 			double cost;
 
 			parts[OP_wait] += calls_split(table->calls, call->class, call->count,
-						      (int64_t)call->sum, &cost);
+						      (double)call->sum, &cost);
 			parts[part_of_line(calls_line(table->calls, call->class))] += cost;
 		}
 		framework += (uint64_t)(parts[OP_framework] + 0.5);
@@ -236,10 +236,10 @@ struct op_sums op_row_sums(const struct op_table *table, const struct op_row *ro
 		double cost;
 
 		sums.later[OP_wait] += calls_split(table->calls, cell->class, cell->calls,
-						   (int64_t)cell->sum, &cost);
+						   (double)cell->sum, &cost);
 		sums.later[part] += cost;
 		sums.first[OP_wait] += calls_split(table->calls, cell->class, cell->first_calls,
-						   (int64_t)cell->first_sum, &cost);
+						   (double)cell->first_sum, &cost);
 		sums.first[part] += cost;
 	}
 	add_fixed(sums.later);

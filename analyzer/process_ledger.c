@@ -13,9 +13,15 @@ static void take_over(struct model_thread *thread)
 {
 	const struct model_thread *worker = thread->joined;
 
-	for (unsigned i = 0; i < 2; i++)
-		thread->foreign[i] += worker->account.units[watched_lines[i]] -
-				      thread->joined_mark.units[watched_lines[i]];
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned line = watched_lines[i];
+
+		thread->foreign[i] += worker->account.units[line] - thread->joined_mark.units[line];
+		thread->foreign_weight[i] +=
+			worker->account.weight[line] - thread->joined_mark.weight[line];
+	}
+	thread->weight += worker->weight - thread->joined_weight;
+	thread->joined_weight = worker->weight;
 	account_add_difference(&thread->account, &worker->account, &thread->joined_mark);
 }
 
@@ -84,6 +90,7 @@ void process_join(struct model *model, struct model_thread *maker, struct model_
 	maker->joined = worker;
 	worker->works_for = maker;
 	account_copy(&maker->joined_mark, &worker->account);
+	maker->joined_weight = worker->weight;
 }
 
 void process_part(struct model *model, struct model_thread *thread, uint64_t now)

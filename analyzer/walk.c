@@ -9,6 +9,7 @@
 
 #include "analyzer/context.h"
 #include "analyzer/process_ledger.h"
+#include "analyzer/weigh.h"
 
 #define STACK_MAX (1u << 20)
 
@@ -23,6 +24,7 @@ charge(struct model *model, struct model_thread *thread, uint32_t slot, uint64_t
 	/* Times of one thread never go backwards; those of damaged blocks may, against other threads'. */
 	uint64_t step = now > thread->last ? now - thread->last : 0;
 
+	thread->apart = weight_apart(&model->weights, step);
 	thread->last += step;
 	thread->account.units[slot] += step;
 	model->tree.nodes[thread->stack[thread->top].node].self += step;
@@ -40,6 +42,12 @@ static inline void charge_top(struct model *model, struct model_thread *thread, 
 
 /* ---------------------------------------------------------------- spans end */
 
+static inline void child_ended(const struct model_thread *thread, struct span *around, uint64_t now)
+{
+	around->child_end = now;
+	around->child_weight = thread->account.weight[around->slot];
+}
+
 /* An operator without a leave is over, since some time. The thread is accounted for up to its last event. */
 static void end_loose(struct model *model, struct model_thread *thread, bool known)
 {
@@ -50,7 +58,7 @@ static void end_loose(struct model *model, struct model_thread *thread, bool kno
 	else if (span->flags & SPAN_IN_CONTEXT)
 		thread->contexts[thread->context_count - 1].open_ops--;
 	thread->top--;
-	thread->stack[thread->top].child_end = thread->last;
+	child_ended(thread, &thread->stack[thread->top], thread->last);
 }
 
 static inline void end_all_loose(struct model *model, struct model_thread *thread)
@@ -69,18 +77,23 @@ static void end_call(struct model *model, struct model_thread *thread, const str
 		     uint64_t result, uint64_t now)
 {
 	uint64_t all = now - span->enter, duration = all > span->inner ? all - span->inner : 0;
+	uint64_t weight = thread->account.weight[span->slot] - span->weight_mark;
+	uint64_t raw = duration;
 	uint32_t class = span->class;
 
+	duration -= weight >> WEIGHT_BITS < duration ? weight >> WEIGHT_BITS : duration;
 	if (class) {
 		class = calls_ended(&model->calls, class, duration, span->bytes);
 		account_size(&thread->account, LINE_COUNT + class + 1);
 		if (class != span->class) {
 			/* What events around a gap say took a call may have been accounted for otherwise. */
 			uint64_t charged = thread->account.units[span->slot] - span->slot_mark;
-			uint64_t moved = duration < charged ? duration : charged;
+			uint64_t moved = raw < charged ? raw : charged;
 
 			thread->account.units[span->slot] -= moved;
 			thread->account.units[LINE_COUNT + class] += moved;
+			thread->account.weight[span->slot] -= weight;
+			thread->account.weight[LINE_COUNT + class] += weight;
 		}
 		thread->account.calls[LINE_COUNT + class]++;
 	}
@@ -94,6 +107,8 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 {
 	if (span->flags & SPAN_CALL)
 		end_call(model, thread, span, result, now);
+	if (span->kind == TRACE_TARE)
+		thread->weight += (now - span->enter) << WEIGHT_BITS;
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
 	if (span->flags & SPAN_IMPORT && thread == model->main && model->startup_ended)
@@ -114,12 +129,14 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	}
 	end_all_loose(model, thread);
 	charge_top(model, thread, now);
+	const struct weight_rate *rate = &model->weights.rates[thread->stack[thread->top].rate];
+	add_weight(thread, thread->stack[thread->top].slot, weight_inside(rate, thread->apart));
 	if (__builtin_expect(!thread->top, 0)) {
 		if (!thread->base)
 			model->stray_leaves++;
 		else if (!--thread->base && thread == model->main)
 			process_program_ended(model, thread->first, now);
-		thread->stack[0].child_end = now;
+		child_ended(thread, &thread->stack[0], now);
 		return;
 	}
 	const struct span *span = &thread->stack[thread->top];
@@ -131,7 +148,11 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	uint64_t duration = now - span->enter;
 	/* Where both are of one slot, so are both durations. */
 	around->inner += span->slot == around->slot ? 0 : duration;
-	around->child_end = span->flags & SPAN_QUIET ? around->child_end + duration : now;
+	if (span->flags & SPAN_QUIET)
+		around->child_end += duration;
+	else
+		child_ended(thread, around, now);
+	add_weight(thread, around->slot, weight_outside(rate, thread->apart));
 	if (__builtin_expect(!thread->top, 0)) {
 		if (thread == model->main && span->kind == TRACE_FRAME && !thread->base)
 			process_program_ended(model, span->enter, now);
@@ -157,7 +178,7 @@ static void end_unknown(struct model *model, struct model_thread *thread, uint64
 		thread->contexts[thread->context_count - 1].open_ops--;
 	thread->top--;
 	thread->spans--;
-	thread->stack[thread->top].child_end = now;
+	child_ended(thread, &thread->stack[thread->top], now);
 }
 
 static uint64_t open_count(const struct model_thread *thread)
@@ -252,6 +273,9 @@ static inline struct span *push(struct model *model, struct model_thread *thread
 	struct span *around = &thread->stack[thread->top++];
 	struct span *span = around + 1;
 	span->enter = span->child_end = now;
+	span->child_weight = thread->account.weight[slot];
+	span->rate = thread->rate;
+	add_weight(thread, slot, weight_inside(&model->weights.rates[thread->rate], thread->apart));
 	span->inner = 0;
 	span->node = node;
 	span->last_child = 0;
@@ -313,6 +337,10 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 				  caller->importing ? 0 : site);
 	uint32_t code = index_of(model, node, TRACE_FRAME, id);
 	const struct def_code *definition = &model->definitions.codes[code];
+	bool generator = definition->flags & CODE_GENERATOR_FLAGS;
+
+	weigh_before(model, thread,
+		     model->weights.frames[generator][distance & (WEIGHT_DISTANCES - 1)]);
 	struct span *span = push(model, thread, TRACE_FRAME, node,
 				 definition->user ? LINE_python_user : LINE_python_library, 0,
 				 event->time);
@@ -353,6 +381,7 @@ static void enter_section(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
+	weigh_before(model, thread, model->weights.events[event->code]);
 	struct span *frame = frame_of(thread);
 	uint32_t site =
 		note_site(model, thread, frame, event->fields[0], LOOP_EVENT_OTHER, event->time);
@@ -371,6 +400,7 @@ static void enter_operator(struct model *model, struct model_thread *thread,
 	if (flags & SPAN_LOOSE ? thread->unseen || thread->top + 1 >= STACK_MAX : is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
+	weigh_before(model, thread, model->weights.events[event->code]);
 	struct span *frame = frame_of(thread);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site = note_site(model, thread, frame, site_field, LOOP_EVENT_OTHER, event->time);
@@ -390,6 +420,7 @@ static void enter_node(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
+	weigh_before(model, thread, model->weights.events[event->code]);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t node = find_node(model, &thread->stack[thread->top], TRACE_NODE, id, 0, 0);
 	uint32_t type = index_of(model, node, TRACE_NODE, id);
@@ -410,6 +441,7 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
+	weigh_before(model, thread, model->weights.events[event->code]);
 	struct span *around = &thread->stack[thread->top], *frame = &thread->stack[around->frame];
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site =
@@ -440,6 +472,7 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	struct span *span = push(model, thread, event->code, node, slot, flags, event->time);
 	span->class = class;
 	span->slot_mark = thread->account.units[slot];
+	span->weight_mark = span->child_weight;
 	span->bytes = copy ? event->fields[4] : 0;
 	if (event->code != TRACE_CALL || category == TRACE_CATEGORY_LIBRARY)
 		waits_called(model, thread, event, category, function);
@@ -452,6 +485,7 @@ static void enter_plain(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
+	weigh_before(model, thread, model->weights.events[event->code]);
 	uint32_t id = event->code == TRACE_TARE ? narrow(event->fields[0]) : 0;
 	uint32_t node = find_node(model, &thread->stack[thread->top], event->code, id, 0, 0);
 
@@ -520,13 +554,22 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 			end_loose_count(model, thread, event->fields[1]);
 		enter_operator(model, thread, event, event->fields[2], SPAN_LOOSE);
 		break;
-	case TRACE_OP_OVER: end_loose_count(model, thread, event->fields[0]); break;
+	case TRACE_OP_OVER:
+		weigh_mark(model, thread);
+		end_loose_count(model, thread, event->fields[0]);
+		break;
 	case TRACE_OP_SPAN: enter_operator(model, thread, event, event->fields[1], 0); break;
 	case TRACE_NODE: enter_node(model, thread, event); break;
 	case TRACE_RANGE_BEGIN: begin_range(model, thread, event->fields[0], event->time); break;
 	case TRACE_RANGE_END: end_range(model, thread, event->time); break;
-	case TRACE_AT: mark_code(model, thread, event->fields[0]); break;
-	case TRACE_MADE: context_made(model, thread, event->fields[1], event->fields[0]); break;
+	case TRACE_AT:
+		weigh_mark(model, thread);
+		mark_code(model, thread, event->fields[0]);
+		break;
+	case TRACE_MADE:
+		weigh_mark(model, thread);
+		context_made(model, thread, event->fields[1], event->fields[0]);
+		break;
 	case TRACE_TARE: enter_plain(model, thread, event, LINE_tare, SPAN_QUIET); break;
 	case TRACE_CALL:
 	case TRACE_LAUNCH:
@@ -534,7 +577,10 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 	case TRACE_SET:
 	case TRACE_MEMORY:
 	case TRACE_SYNC: enter_call(model, thread, event); break;
-	case TRACE_RESULT: waits_result(model, thread, event->fields[0]); break;
+	case TRACE_RESULT:
+		weigh_mark(model, thread);
+		waits_result(model, thread, event->fields[0]);
+		break;
 	case TRACE_DEVICE: waits_device(thread, event->fields[0]); break;
 	case TRACE_STACK: waits_stack(thread, event->fields[0]); break;
 	default: other_event(model, thread, reader, event); break;
@@ -609,9 +655,13 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		context_lost(thread);
 		resync(model, thread, batch->depth, first);
 	}
+	others_weight(model, thread, first);
+	uint64_t before = python_weight(thread);
 	for (uint32_t i = 0; i < batch->count; i++)
 		walk_event(model, thread, reader, &batch->events[i]);
 	thread->events += batch->count;
+	model->python_weight += python_weight(thread) - before;
+	thread->python_seen = model->python_weight;
 	if (batch->events[batch->count - 1].time > model->last_event)
 		model->last_event = batch->events[batch->count - 1].time;
 }

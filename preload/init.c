@@ -69,6 +69,8 @@ static void read_knobs(void)
 			right = keep_text(process.output, value);
 		if (id == KNOB_JOURNAL)
 			right = keep_text(process.journal, value);
+		if (id == KNOB_CALIBRATION)
+			right = keep_text(process.calibration, value);
 		if (!right)
 			process.wrong_knobs |= 1u << id;
 	}
@@ -76,6 +78,7 @@ static void read_knobs(void)
 		keep_text(process.output, knob_descs[KNOB_OUTPUT].initial);
 	process.knobs.output = process.output;
 	process.knobs.journal = process.journal;
+	process.knobs.calibration = process.calibration;
 	tare_process.layers = process.knobs.layers;
 	tare_process.verbose = process.knobs.verbose;
 }
@@ -276,6 +279,8 @@ __attribute__((destructor)) static void process_end(void)
 {
 	if (!process_is_open() || getpid() != process.pid)
 		return;
+	if (tare_tls.thread && tare_tls.state == TARE_ON)
+		process_measure(tare_tls.thread);
 	if (tare_tls.thread && tare_tls.state == TARE_ON) {
 		tare_tls.state = TARE_INSIDE;
 		notes_write(tare_tls.thread->buffer);

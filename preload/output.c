@@ -298,6 +298,7 @@ void process_describe(struct trace_buffer *buffer)
 	if (gethostname(value, sizeof(value)) == 0)
 		describe(buffer, "host", value, strnlen(value, sizeof(value)));
 	describe(buffer, "glibc", gnu_get_libc_version(), strlen(gnu_get_libc_version()));
+	process_calibration(buffer);
 	for (unsigned i = 0; i < sizeof(distributed) / sizeof(*distributed); i++) {
 		const char *text = distributed_value(i);
 

@@ -24,7 +24,7 @@ enum process_mode {
 struct process {
 	uint32_t mode; /* enum process_mode, changed atomically */
 	bool awaits_python;
-	struct knobs knobs;   /* .output and .journal point to the copies below */
+	struct knobs knobs;   /* .output, .journal and .calibration point to the copies below */
 	uint32_t wrong_knobs; /* bit n: the knob with that id had a value that cannot be read */
 	pid_t pid;
 	struct trace_clock_pair load;
@@ -32,6 +32,7 @@ struct process {
 	char folder[PATH_MAX];  /* the working directory at start-up */
 	char output[PATH_MAX];
 	char journal[PATH_MAX];
+	char calibration[PATH_MAX];
 };
 
 extern struct process process;
@@ -61,6 +62,11 @@ bool process_is_open(void);
 void process_describe(struct trace_buffer *buffer);
 /* In a forked child: the trace is the parent's. output.c */
 void process_forget(void);
+
+/* Writes what tare costs into the trace. calibrate.c */
+void process_calibration(struct trace_buffer *buffer);
+/* At the end of a process that `tare calibrate` runs: measures it. Between events. calibrate.c */
+void process_measure(struct tare_thread *thread);
 
 /* Writes the notes that are not in the trace yet. notes.c */
 void notes_write(struct trace_buffer *buffer);

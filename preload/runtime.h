@@ -226,6 +226,13 @@ uint32_t tare_next_id(uint32_t *counter);
 /* Changes when a forked child gets a trace of its own: definitions of another generation are not in it. */
 extern uint32_t tare_generation __attribute__((visibility("hidden")));
 
+/*
+ * For `tare calibrate`: a source's kind of event, as CALIBRATION names it, and what makes one of it, enter and
+ * leave, where the process ends. Returns the clock units between their times.
+ */
+typedef uint64_t tare_calibrate_one(struct tare_thread *thread);
+void tare_calibrates(const char *kind, tare_calibrate_one *one);
+
 /* INFO and LAYER records. Kept and repeated in a forked child's trace. From any thread, INSIDE or not. */
 void tare_note_info(const char *key, const char *value);
 void tare_note_layer(const char *layer, unsigned state, const char *detail);

@@ -281,6 +281,27 @@ static void hook_delete(void)
 	real_delete();
 }
 
+static void *no_save(void)
+{
+	return NULL;
+}
+
+static void no_restore(void *python_thread)
+{
+	(void)python_thread;
+}
+
+uint64_t sections_calibrate(struct tare_thread *thread)
+{
+	real_save = no_save;
+	real_restore = no_restore;
+	torch.tap_fired = true;
+	hook_save();
+	uint64_t enter = thread->buffer->last_time;
+	hook_restore(NULL);
+	return thread->buffer->last_time - enter;
+}
+
 #define GIL_HOOKS(HOOK)                                                                            \
 	HOOK("PyEval_SaveThread", hook_save, real_save)                                            \
 	HOOK("PyEval_RestoreThread", hook_restore, real_restore)                                   \

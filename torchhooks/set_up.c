@@ -151,6 +151,10 @@ void torchhooks_library_loaded(void)
 
 void torchhooks_python_ready(void)
 {
+	tare_calibrates("section", sections_calibrate);
+#if defined(__x86_64__)
+	tare_calibrates("op", tap_calibrate);
+#endif
 	torchhooks_library_loaded();
 }
 

@@ -66,6 +66,10 @@ bool operator_runs(struct tare_thread *thread, const struct tare_open_op *op,
 /* Patches libtorch_python's calls of the interpreter. sections.c */
 bool sections_patch(void);
 
+/* One section, or operator, for `tare calibrate`. sections.c, operator_tap.c */
+uint64_t sections_calibrate(struct tare_thread *thread);
+uint64_t tap_calibrate(struct tare_thread *thread);
+
 /* RecordFunction callbacks: user ranges, and operators where the taps do not serve. record_function.c */
 bool ranges_register(void);
 bool ops_register(void);

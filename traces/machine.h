@@ -34,6 +34,18 @@ static inline bool machine_ticks_invariant(void)
 	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
 }
 
+/* The processor's model. Each CPUID may leave a virtual machine: not a hot path. */
+static inline void machine_name(char out[64])
+{
+	unsigned words[13] = { 0 };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1],
+				 &words[4 * i + 2], &words[4 * i + 3]))
+			words[0] = 0;
+	__builtin_memcpy(out, words, sizeof(words));
+}
+
 static inline bool machine_has_crc32c(void)
 {
 	unsigned a, b, c, d;
@@ -68,6 +80,11 @@ static inline uint64_t machine_ticks(void)
 static inline bool machine_ticks_invariant(void)
 {
 	return false;
+}
+
+static inline void machine_name(char out[64])
+{
+	out[0] = '\0';
 }
 
 static inline bool machine_has_crc32c(void)

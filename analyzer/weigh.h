@@ -1,0 +1,49 @@
+/*
+ * weigh.h: puts tare's own weight where an event says that it was spent. For walk.c alone.
+ */
+#pragma once
+
+#include "analyzer/model.h"
+
+static inline void add_weight(struct model_thread *thread, uint32_t slot, uint32_t weight)
+{
+	thread->account.weight[slot] += weight;
+	thread->weight += weight;
+}
+
+/* Of an event that opens a span: what comes before its time. The rest when the span is there. */
+static inline void weigh_before(struct model *model, struct model_thread *thread, unsigned rate)
+{
+	thread->rate = (uint8_t)rate;
+	add_weight(thread, thread->stack[thread->top].slot,
+		   weight_outside(&model->weights.rates[rate], thread->apart));
+}
+
+static inline void weigh_mark(struct model *model, struct model_thread *thread)
+{
+	add_weight(thread, thread->stack[thread->top].slot,
+		   model->weights.rates[model->weights.mark].outside);
+}
+
+static inline uint64_t python_weight(const struct model_thread *thread)
+{
+	return thread->account.weight[LINE_python_user] +
+	       thread->account.weight[LINE_python_library];
+}
+
+/*
+ * What other threads' Python code cost more since this one's last event, this one waited for too where it
+ * runs Python itself: only one of them has the GIL.
+ */
+static inline void others_weight(struct model *model, struct model_thread *thread, uint64_t now)
+{
+	const struct span *top = &thread->stack[thread->top];
+	uint64_t weight = model->python_weight - thread->python_seen;
+	uint64_t step = now > thread->last ? (now - thread->last) << WEIGHT_BITS : 0;
+
+	if (__builtin_expect(!weight || top->kind != TRACE_FRAME, 1))
+		return;
+	weight = weight < step ? weight : step;
+	thread->account.weight[top->slot] += weight;
+	thread->weight += weight;
+}
