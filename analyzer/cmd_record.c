@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/calibrate.h"
+#include "analyzer/calibration.h"
 #include "analyzer/display.h"
 #include "analyzer/launch.h"
 #include "analyzer/memory.h"
@@ -27,8 +29,11 @@
 #define OPTION_KNOB 0x100 /* + enum knob_id */
 #define OPTION_ROOM 32
 
+#define OPTION_NO_CALIBRATE (OPTION_KNOB + KNOB_COUNT)
+
 struct request {
 	const char *values[KNOB_COUNT]; /* NULL: not given */
+	bool no_calibrate;
 	char **command;
 };
 
@@ -58,7 +63,7 @@ static const char *option_text(char *out, const char *text, int (*change)(int))
 /* Each knob is an option, but the journal, which is ours. */
 static const struct argp_option *knob_options(void)
 {
-	static struct argp_option options[KNOB_COUNT + 1];
+	static struct argp_option options[KNOB_COUNT + 2];
 	static char names[KNOB_COUNT][OPTION_ROOM], types[KNOB_COUNT][OPTION_ROOM];
 	unsigned count = 0;
 
@@ -77,6 +82,11 @@ static const struct argp_option *knob_options(void)
 			.doc = doc ? doc : knob->meaning,
 		};
 	}
+	options[count++] = (struct argp_option){
+		.name = "no-calibrate",
+		.key = OPTION_NO_CALIBRATE,
+		.doc = "do not measure what tare itself costs, where that is not known yet",
+	};
 	return options;
 }
 
@@ -89,6 +99,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	if (key == ARGP_KEY_ARG) {
 		request->command = state->argv + state->next - 1;
 		state->next = state->argc;
+		return 0;
+	}
+	if (key == OPTION_NO_CALIBRATE) {
+		request->no_calibrate = true;
 		return 0;
 	}
 	for (unsigned id = 0; id < KNOB_COUNT; id++) {
@@ -161,6 +175,37 @@ static bool set_environment(const struct request *request, const char *library)
 		output = request->values[KNOB_OUTPUT];
 	set_output(output && *output ? output : knob_descs[KNOB_OUTPUT].initial);
 	return true;
+}
+
+/* ------------------------------------------------------------------------------- calibration */
+
+/* At the first use of an interpreter. What does not work is said, and the program runs all the same. */
+static void calibrate_first(const struct request *request, const char *library)
+{
+	const char *chosen = getenv(KNOB_PREFIX "CALIBRATION"), *obstacle;
+	char path[PATH_MAX], key[CALIBRATION_KEY_MAX], *why;
+	struct calibrate_result result;
+	struct calibration kept;
+	char *python;
+
+	if (request->no_calibrate || (chosen && *chosen) ||
+	    !(python = calibration_interpreter(request->command[0])))
+		return;
+	if (calibration_place(path, key, python, library, &obstacle)) {
+		if (calibration_read(&kept, path, key)) {
+			calibration_free(&kept);
+		} else {
+			complain("measuring once what tare itself costs with %s, some seconds "
+				 "(--no-calibrate: not)",
+				 python);
+			if (!calibrate_measure(&result, python, library, &why) ||
+			    !calibrate_keep(&result, path, key, &why)) {
+				complain("that is not known: %s", why);
+				free(why);
+			}
+		}
+	}
+	free(python);
 }
 
 /* ------------------------------------------------------------------------------- outcome */
@@ -257,6 +302,7 @@ int cmd_record(int argc, char **argv)
 		free(library);
 		return STATUS_WRONG;
 	}
+	calibrate_first(&request, library);
 	free(library);
 
 	snprintf(journal_path, sizeof(journal_path), "%s/tare-journal-XXXXXX",

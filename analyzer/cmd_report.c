@@ -1,4 +1,5 @@
 /* cmd_report.c: `tare report`: what the program did with its time, on one page. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,7 +128,10 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "startup", part_json(model, &parts.startup));
 	json_object_set_new(json, "program", part_json(model, &parts.program));
 	json_object_set_new(json, "exit", part_json(model, &parts.exit));
-	json_object_set_new(json, "own_weight_ns", json_null());
+	bool weighed = model->weights.source != WEIGHT_UNKNOWN;
+	json_object_set_new(json, "own_weight_ns",
+			    output_number(weighed ? model_ns(model, parts.all.weight) : NAN));
+	json_object_set_new(json, "own_weight", own_weight_json(model, &parts.all, 1));
 	json_object_set_new(json, "loops", loops_json(model, syncs->main_loop));
 	json_object_set_new(json, "ops", table_json(ops));
 	json_object_set_new(json, "syncs", syncs_json(syncs, ~(1u << SYNC_WARM_UP), 0));
@@ -158,6 +162,7 @@ static void print_main_loop(struct model *model, uint32_t main_loop)
 	if (main_loop && node->passes_known && main_loop_ledger(model, main_loop, &ledger) &&
 	    ledger.wall > 0) {
 		ledger_print_pass(model, &ledger, (double)node->passes);
+		own_weight_print(model, &ledger, (double)node->passes);
 		putchar('\n');
 	}
 }

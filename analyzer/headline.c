@@ -202,6 +202,25 @@ static bool library_calls(const struct model *model)
 	return false;
 }
 
+static void add_weight_note(json_t *notes, const struct model *model)
+{
+	switch (model->weights.source) {
+	case WEIGHT_UNKNOWN:
+		add_note(notes, "not calibrated: tare's own weight is still in these figures");
+		break;
+	case WEIGHT_START:
+		add_note(notes, "not calibrated: of tare's own weight only what C code alone can "
+				"tell is taken out, not what it costs the interpreter; 'tare "
+				"calibrate' measures that");
+		break;
+	case WEIGHT_LATER:
+		add_note(notes, "the trace was not calibrated; tare's own weight is taken out by "
+				"what this machine has kept for that interpreter");
+		break;
+	case WEIGHT_CALIBRATED: break;
+	}
+}
+
 json_t *notes_json(const struct run *run)
 {
 	const struct process *process = run->chosen;
@@ -232,7 +251,7 @@ json_t *notes_json(const struct run *run)
 		add_note(notes,
 			 "what cuBLAS, cuDNN and NCCL launch is not seen: their calls are timed, "
 			 "but their launches are not counted");
-	add_note(notes, "tare's own weight is still in these figures, and not yet known");
+	add_weight_note(notes, model);
 	add_note(notes, "the operator table is of the whole run");
 	return notes;
 }

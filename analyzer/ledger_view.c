@@ -52,6 +52,38 @@ json_t *ledger_json(const struct model *model, const struct ledger *ledger)
 	return json;
 }
 
+json_t *own_weight_json(const struct model *model, const struct ledger *ledger, double passes)
+{
+	const struct weights *weights = &model->weights;
+	const char *source = weights_source_text(weights);
+	json_t *json = json_object();
+
+	json_object_set_new(json, "source", source ? json_string(source) : json_null());
+	json_object_set_new(json, "calibrated", json_boolean(weights->source > WEIGHT_START));
+	json_object_set_new(json, "weight_ns",
+			    output_number(source ? model_ns(model, ledger->weight / passes) : NAN));
+	json_object_set_new(
+		json, "uncertainty_ns",
+		output_number(source ? model_ns(model, ledger->weight / passes * weights->error) :
+				       NAN));
+	json_object_set_new(json, "clamped_ns",
+			    output_number(source ? model_ns(model, ledger->clamped / passes) :
+						   NAN));
+	return json;
+}
+
+void own_weight_print(const struct model *model, const struct ledger *ledger, double passes)
+{
+	char weight[TEXT_NUMBER_ROOM], error[TEXT_NUMBER_ROOM];
+	double ns = model_ns(model, ledger->weight / passes);
+
+	if (model->weights.source == WEIGHT_UNKNOWN || !(ns > 0))
+		return;
+	printf("  %stare's own weight, taken out: %s ± %s%s\n", output_style(STYLE_FAINT),
+	       text_ns(weight, ns), text_ns(error, ns * model->weights.error),
+	       output_style(STYLE_PLAIN));
+}
+
 struct ledger_parts ledger_parts_of(struct model *model)
 {
 	struct ledger_parts parts = { .all = ledger_of(&model->process, &model->calls) };

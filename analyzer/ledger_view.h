@@ -8,6 +8,12 @@
 #include "analyzer/model.h"
 
 /* wall_ns, and a member for each line: python_user_ns, ... null where the trace cannot tell. */
+/* Of one of so many passes: what was taken out, how sure that is, what should have been but was not there. */
+json_t *own_weight_json(const struct model *model, const struct ledger *ledger, double passes);
+
+/* One line about it, of one of so many passes; none where it is not known. */
+void own_weight_print(const struct model *model, const struct ledger *ledger, double passes);
+
 json_t *ledger_json(const struct model *model, const struct ledger *ledger);
 
 /*

@@ -221,6 +221,7 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 	json_object_set_new(pass, "mean", output_number(pass_mean_ns(model, number)));
 	json_object_set_new(json, "pass_ns", pass);
 	if (node->passes_known && main_loop_ledger(model, number, &ledger)) {
+		json_object_set_new(json, "own_weight", own_weight_json(model, &ledger, passes));
 		ledger.wall /= passes;
 		for (unsigned i = 0; i < LINE_COUNT; i++)
 			ledger.lines[i] /= passes;
@@ -228,6 +229,7 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 		json_object_set_new(json, "wait_share", json_real(wait_share(&ledger)));
 		json_object_set_new(json, "verdict", json_string(verdict(&ledger)));
 	} else {
+		json_object_set_new(json, "own_weight", json_null());
 		json_object_set_new(json, "ledger", json_null());
 		json_object_set_new(json, "wait_share", json_null());
 		json_object_set_new(json, "verdict", json_null());

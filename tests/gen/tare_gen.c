@@ -3,7 +3,7 @@
  * benchmarks, and prints as JSON what it wrote.
  *
  *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--pass N]
- *              [--lost N] [--unfinished] [--plain] [--stacks]
+ *              [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated]
  *
  * --pass: about so many events a pass (1500). --lost: says that so many were lost.
  * One pass of the program is a fixed list of steps for each thread (forward, backward, workers), made
@@ -11,7 +11,7 @@
  * invented too: the writer asks clock_gettime, which is ours. So the same arguments give the same events.
  * --unfinished stops in the middle of a pass and leaves the last blocks live, as SIGKILL does.
  * --plain leaves out what happens in a few passes only (ranges, exceptions, callbacks, ...).
- * --stacks: synchronises have a native stack.
+ * --stacks: synchronises have a native stack. --calibrated: what tare costs is known.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -98,7 +98,7 @@ static struct trace_file file;
 static struct thread threads[THREADS_MAX];
 static unsigned thread_count = 1;
 static struct thread *running; /* whose time it is */
-static bool plain, stacks;
+static bool plain, stacks, calibrated;
 static uint32_t pass_steps = 1500;
 static uint64_t random_state;
 
@@ -565,10 +565,31 @@ static void print_all(void)
 	printf("],\n  \"spans\": %llu\n}\n", (unsigned long long)spans);
 }
 
+/* Of plausible sizes; frames that are entered directly (12) cost more. */
+static void define_weights(struct trace_buffer *buffer)
+{
+	static const struct {
+		const char *kind;
+		uint32_t distance, interval, inside, outside, error;
+	} weights[] = {
+		{ "event", 0, 40, 10000, 12000, 1000 },  { "frame", 0, 40, 5000, 20000, 3000 },
+		{ "frame", 0, 400, 8000, 23000, 3000 },  { "frame", 13, 40, 5000, 38000, 4000 },
+		{ "frame", 13, 400, 8000, 41000, 4000 }, { "generator", 0, 40, 5000, 27000, 3000 },
+		{ "op", 0, 40, 4000, 12000, 1000 },      { "mark", 0, 40, 0, 9500, 1000 },
+	};
+
+	for (unsigned i = 0; i < COUNT(weights); i++)
+		DEFINE(buffer, CALIBRATION, .kind = text(weights[i].kind),
+		       .distance = weights[i].distance, .interval_ns = weights[i].interval,
+		       .inside_ps = weights[i].inside, .outside_ps = weights[i].outside,
+		       .error_ps = weights[i].error, .source = text("calibrated"));
+}
+
 static int usage(void)
 {
-	fprintf(stderr, "usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
-			"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks]\n");
+	fprintf(stderr,
+		"usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
+		"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated]\n");
 	return 2;
 }
 
@@ -584,6 +605,7 @@ int main(int argc, char **argv)
 		{ "unfinished", no_argument, NULL, 'u' },
 		{ "plain", no_argument, NULL, 'p' },
 		{ "stacks", no_argument, NULL, 'k' },
+		{ "calibrated", no_argument, NULL, 'c' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t spans = 0, max_bytes = UINT64_MAX, seed = 1, lost = 0;
@@ -601,6 +623,7 @@ int main(int argc, char **argv)
 		case 'u': unfinished = true; break;
 		case 'p': plain = true; break;
 		case 'k': stacks = true; break;
+		case 'c': calibrated = true; break;
 		default: return usage();
 		}
 	}
@@ -632,6 +655,8 @@ int main(int argc, char **argv)
 	DEFINE(first, LAYER, .layer = text("gpu"), .state = 0, .detail = text("not asked for"));
 	if (stacks)
 		define_stack(first);
+	if (calibrated)
+		define_weights(first);
 	if (lost) {
 		trace_file_lost(&file, lost);
 		DEFINE(first, LOST, .thread = 1, .events = lost,
