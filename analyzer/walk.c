@@ -655,13 +655,11 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		context_lost(thread);
 		resync(model, thread, batch->depth, first);
 	}
-	others_weight(model, thread, first);
-	uint64_t before = python_weight(thread);
+	uint64_t before = weigh_others(model, thread, first);
 	for (uint32_t i = 0; i < batch->count; i++)
 		walk_event(model, thread, reader, &batch->events[i]);
 	thread->events += batch->count;
-	model->python_weight += python_weight(thread) - before;
-	thread->python_seen = model->python_weight;
+	weigh_batch(model, thread, before);
 	if (batch->events[batch->count - 1].time > model->last_event)
 		model->last_event = batch->events[batch->count - 1].time;
 }

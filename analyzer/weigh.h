@@ -33,17 +33,25 @@ static inline uint64_t python_weight(const struct model_thread *thread)
 
 /*
  * What other threads' Python code cost more since this one's last event, this one waited for too where it
- * runs Python itself: only one of them has the GIL.
+ * runs Python itself: only one of them has the GIL. Returns what weigh_batch wants.
  */
-static inline void others_weight(struct model *model, struct model_thread *thread, uint64_t now)
+static inline uint64_t weigh_others(struct model *model, struct model_thread *thread, uint64_t now)
 {
 	const struct span *top = &thread->stack[thread->top];
 	uint64_t weight = model->python_weight - thread->python_seen;
 	uint64_t step = now > thread->last ? (now - thread->last) << WEIGHT_BITS : 0;
 
-	if (__builtin_expect(!weight || top->kind != TRACE_FRAME, 1))
-		return;
-	weight = weight < step ? weight : step;
-	thread->account.weight[top->slot] += weight;
-	thread->weight += weight;
+	if (__builtin_expect(weight && top->kind == TRACE_FRAME, 0)) {
+		weight = weight < step ? weight : step;
+		thread->account.weight[top->slot] += weight;
+		thread->weight += weight;
+	}
+	return python_weight(thread);
+}
+
+/* After a batch of the thread's events. */
+static inline void weigh_batch(struct model *model, struct model_thread *thread, uint64_t before)
+{
+	model->python_weight += python_weight(thread) - before;
+	thread->python_seen = model->python_weight;
 }
