@@ -63,9 +63,9 @@ void process_describe(struct trace_buffer *buffer);
 /* In a forked child: the trace is the parent's. output.c */
 void process_forget(void);
 
-/* Writes what tare costs into the trace. calibrate.c */
+/* Writes what tare costs into the trace. own_cost.c */
 void process_calibration(struct trace_buffer *buffer);
-/* At the end of a process that `tare calibrate` runs: measures it. Between events. calibrate.c */
+/* At the end of a process that `tare calibrate` runs: measures it. Between events. own_cost.c */
 void process_measure(struct tare_thread *thread);
 
 /* Writes the notes that are not in the trace yet. notes.c */

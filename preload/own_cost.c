@@ -1,5 +1,5 @@
 /*
- * calibrate.c: what tare costs, as CALIBRATION records: from the file that `tare calibrate` keeps, else what
+ * own_cost.c: what tare costs, as CALIBRATION records: from the file that `tare calibrate` keeps, else what
  * can be measured here in no time. And measuring what C alone can, for `tare calibrate` itself.
  *
  * For output.c and init.c.
