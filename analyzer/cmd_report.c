@@ -134,7 +134,8 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "own_weight", own_weight_json(model, &parts.all, 1));
 	json_object_set_new(json, "loops", loops_json(model, syncs->main_loop));
 	json_object_set_new(json, "ops", table_json(ops));
-	json_object_set_new(json, "syncs", syncs_json(syncs, ~(1u << SYNC_WARM_UP), 0));
+	json_object_set_new(json, "syncs", syncs_json(syncs, SYNC_FINDINGS, 0));
+	json_object_set_new(json, "settings", settings_json(syncs));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));
@@ -184,6 +185,7 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 
 	headline_print(run);
 	print_main_loop(model, syncs->main_loop);
+	settings_print(syncs);
 	ledger_print(model);
 	if (all)
 		print_ops(ops, all);

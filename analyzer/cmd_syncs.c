@@ -83,15 +83,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static void print_json(const struct run *run, const struct syncs *syncs, const struct gate *gate,
 		       uint32_t top)
 {
-	unsigned sections = 1u << SYNC_HIDDEN | 1u << SYNC_EXPLICIT | 1u << SYNC_DESIGN;
 	json_t *json = json_object();
 
 	json_object_set_new(json, "trace", headline_json(run));
 	json_object_set_new(json, "main_loop",
 			    syncs->main_loop ? main_loop_json(syncs->model, syncs->main_loop) :
 					       json_null());
-	json_object_set_new(json, "findings", syncs_json(syncs, sections, top));
+	json_object_set_new(json, "findings", syncs_json(syncs, SYNC_FINDINGS, top));
+	json_object_set_new(json, "polling", syncs_json(syncs, 1u << SYNC_POLLING, top));
 	json_object_set_new(json, "warm_up", syncs_json(syncs, 1u << SYNC_WARM_UP, top));
+	json_object_set_new(json, "settings", settings_json(syncs));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "gate", gate_json(gate));
 	output_json(json);
@@ -105,10 +106,11 @@ static void print_text(const struct run *run, const struct syncs *syncs, const s
 
 	headline_print(run);
 	main_loop_print(syncs->model, syncs->main_loop);
+	settings_print(syncs);
 	putchar('\n');
-	if (!syncs_count(syncs, SYNC_HIDDEN, false))
+	if (!syncs_count(syncs, SYNC_HIDDEN, false) && !settings_blinding(syncs->settings))
 		printf("no hidden synchronisation\n");
-	for (unsigned section = 0; section < SYNC_WARM_UP; section++) {
+	for (unsigned section = 0; section < SYNC_LEFT_OUT; section++) {
 		if (section && syncs_count(syncs, (enum sync_section)section, false))
 			putchar('\n');
 		syncs_print_section(syncs, (enum sync_section)section,

@@ -9,6 +9,7 @@
 #include "analyzer/model.h"
 
 #define WAITS_NS      10e3 /* on average: less is no wait to speak of */
+#define POLLS         1000 /* queries in a pass: fewer are what programs and allocators do */
 #define PERIOD_AGREES 0.1  /* intervals are a period where they agree so well */
 
 const char *const finding_kind_names[FINDING_KINDS] = {
@@ -313,6 +314,9 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 			model_ns(model, calls_split(&model->calls, class->class, class->count,
 						    (double)class->sum, &cost));
 	}
+	/* How long a query takes says nothing. */
+	if (finding->key.kind == FINDING_POLLING)
+		verdict.wait_ns = verdict.gap_ns = NAN;
 	if (verdict.in_main)
 		verdict.share = (verdict.wait_ns + verdict.gap_ns) * in_main /
 				main_loop_ns(model, main_loop);
@@ -324,6 +328,26 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 	verdict.warm_up = (finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE) ||
 			  is_set_up(model, finding, main_loop);
 	return verdict;
+}
+
+bool finding_spins(const struct model *model, const struct finding *finding)
+{
+	const struct finding_key *key = &finding->key;
+	uint64_t runs = 0, most = key->loop ? 0 : finding->count;
+
+	/* Without frames neither line nor loop is known. */
+	if (!key->code || definitions_layer_off(&model->definitions, "frames"))
+		return false;
+	for (uint32_t i = 0; i < finding->loop_count; i++) {
+		const struct finding_loop *in = &finding->loops[i];
+		const struct loop_node *node = &model->loops.nodes[in->node];
+
+		if (in->passes && in->count / in->passes > most)
+			most = in->count / in->passes;
+		if (node->code == key->loop_code && node->loop == key->loop && !node->row_count)
+			runs += node->runs;
+	}
+	return most > POLLS || (runs && finding->count / runs > POLLS);
 }
 
 const char *finding_op(const struct model *model, const struct finding *finding)

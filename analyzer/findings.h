@@ -122,6 +122,12 @@ struct verdict {
 struct verdict finding_verdict(struct model *model, const struct finding *finding,
 			       uint32_t main_loop);
 
+/*
+ * Of queries: whether that line asks more than a thousand times in a pass of some loop, or without an
+ * end to wait for: in a loop that does nothing else.
+ */
+bool finding_spins(const struct model *model, const struct finding *finding);
+
 /* What to do about it; NULL where the calls do not tell the cause. */
 const char *finding_hint(const struct model *model, const struct finding *finding);
 

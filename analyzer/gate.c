@@ -217,6 +217,7 @@ static bool fails(const struct gate_options *options, const struct sync *sync)
 		return often &&
 		       (options->explicit || options->kinds >> sync->finding->key.kind & 1);
 	case SYNC_DESIGN: return often && options->by_design;
+	case SYNC_POLLING: return options->kinds >> FINDING_POLLING & 1;
 	default: return false;
 	}
 }
@@ -251,6 +252,7 @@ static double hidden_per_pass(const struct syncs *syncs)
 int gate_run(struct gate *gate, const struct gate_options *options, struct syncs *syncs,
 	     const char *command)
 {
+	enum setting blinding;
 	int status;
 
 	gate->syncs = syncs;
@@ -259,6 +261,9 @@ int gate_run(struct gate *gate, const struct gate_options *options, struct syncs
 	gate->max_per_pass = options->max_per_pass >= 0 ? options->max_per_pass : NAN;
 	gate->per_pass = NAN;
 	gate->allow = options->allow;
+	if (gate->asked && (blinding = settings_blinding(syncs->settings)))
+		return complain("%s was on: nothing can be said of what would wait without it",
+				setting_name(blinding));
 	if (options->allow && (status = read_allowed(gate, options->allow)) != STATUS_FINE)
 		return status;
 	for (uint32_t i = 0; i < syncs->count; i++)

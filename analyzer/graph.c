@@ -183,7 +183,7 @@ static void add_waits(struct answer *answer, const struct syncs *syncs)
 		struct obstacle *obstacle = &answer->obstacles[obstacle_of(sync)];
 
 		if (!sync->verdict.in_main || sync->verdict.class == CLASS_ONCE ||
-		    sync->section == SYNC_WARM_UP || isnan(sync->verdict.main_per_pass))
+		    sync->section >= SYNC_POLLING || isnan(sync->verdict.main_per_pass))
 			continue;
 		obstacle->per_pass += sync->verdict.main_per_pass;
 		if (!obstacle->most ||

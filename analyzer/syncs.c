@@ -45,7 +45,8 @@
 	COLUMN(SHARE, "share", "share", COLUMN_PERCENT, 1)                                         \
 	COLUMN(THREAD, "thread", "thread", COLUMN_TEXT, 9)                                         \
 	COLUMN(HINT, "hint", NULL, COLUMN_TEXT, 0)                                                 \
-	COLUMN(WARM_UP, "warm_up", NULL, COLUMN_FLAG, 0)
+	COLUMN(WARM_UP, "warm_up", NULL, COLUMN_FLAG, 0)                                           \
+	COLUMN(LEFT_OUT, "left_out", NULL, COLUMN_TEXT, 0)
 
 enum {
 #define COLUMN_(id, key, title, format, drop) COLUMN_##id,
@@ -64,15 +65,23 @@ static const char *const headings[SYNC_SECTIONS] = {
 	"hidden synchronisation",
 	"explicit: the program asks for it",
 	"by design",
+	"polling: asks whether the device is done, again and again",
+	"left out",
 	"warming up: memory taken once, and what libraries do before the main loop",
 };
+
+static double cost_of(const struct sync *sync)
+{
+	double cost = sync->verdict.wait_ns + sync->verdict.gap_ns;
+
+	return isnan(cost) ? (double)sync->finding->count : cost;
+}
 
 static int compare(const void *left, const void *right)
 {
 	const struct sync *a = left, *b = right;
 	bool once_a = a->verdict.class == CLASS_ONCE, once_b = b->verdict.class == CLASS_ONCE;
-	double cost_a = a->verdict.wait_ns + a->verdict.gap_ns;
-	double cost_b = b->verdict.wait_ns + b->verdict.gap_ns;
+	double cost_a = cost_of(a), cost_b = cost_of(b);
 
 	if (a->section != b->section)
 		return a->section < b->section ? -1 : 1;
@@ -83,22 +92,40 @@ static int compare(const void *left, const void *right)
 	return a->finding->first_time < b->finding->first_time ? -1 : 1;
 }
 
+static enum sync_section section_of(const struct sync *sync)
+{
+	const struct finding_key *key = &sync->finding->key;
+
+	return key->kind == FINDING_POLLING ? SYNC_POLLING :
+	       sync->verdict.warm_up        ? SYNC_WARM_UP :
+	       key->design                  ? SYNC_DESIGN :
+	       sync->left_out               ? SYNC_LEFT_OUT :
+	       key->explicit                ? SYNC_EXPLICIT :
+					      SYNC_HIDDEN;
+}
+
 void syncs_make(struct syncs *syncs, struct model *model, uint32_t main_loop)
 {
-	*syncs = (struct syncs){ .model = model, .main_loop = main_loop };
+	*syncs = (struct syncs){
+		.model = model,
+		.main_loop = main_loop,
+		.settings = settings_find(model),
+	};
 	for (uint32_t i = 1; i < model->findings.count; i++) {
 		const struct finding *finding = &model->findings.rows[i];
-		struct verdict verdict = finding_verdict(model, finding, main_loop);
-
-		memory_grow(syncs->rows, syncs->count, syncs->room);
-		syncs->rows[syncs->count++] = (struct sync){
+		struct sync sync = {
 			.finding = finding,
-			.verdict = verdict,
-			.section = verdict.warm_up       ? SYNC_WARM_UP :
-				   finding->key.design   ? SYNC_DESIGN :
-				   finding->key.explicit ? SYNC_EXPLICIT :
-							   SYNC_HIDDEN,
+			.verdict = finding_verdict(model, finding, main_loop),
+			.left_out = settings_cause(syncs->settings, &finding->key),
 		};
+
+		if (finding->key.kind == FINDING_POLLING && !finding_spins(model, finding))
+			continue;
+		sync.section = section_of(&sync);
+		if (sync.section != SYNC_LEFT_OUT)
+			sync.left_out = SETTING_NONE;
+		memory_grow(syncs->rows, syncs->count, syncs->room);
+		syncs->rows[syncs->count++] = sync;
 	}
 	if (syncs->count)
 		qsort(syncs->rows, syncs->count, sizeof(*syncs->rows), compare);
@@ -216,6 +243,7 @@ static void add_row(struct table *table, const struct model *model, const struct
 	table_set_text(table, COLUMN_THREAD, name);
 	table_set_text(table, COLUMN_HINT, finding_hint(model, finding));
 	table_set_number(table, COLUMN_WARM_UP, verdict->warm_up);
+	table_set_text(table, COLUMN_LEFT_OUT, setting_name(sync->left_out));
 }
 
 struct table *syncs_table(const struct syncs *syncs, unsigned sections, bool frequent, uint32_t top)

@@ -10,15 +10,31 @@
 #include <stdio.h>
 
 #include "analyzer/findings.h"
+#include "analyzer/settings.h"
 #include "analyzer/table.h"
 
-/* Where they are shown. What happens once, as programs warm up, is no finding. */
-enum sync_section { SYNC_HIDDEN, SYNC_EXPLICIT, SYNC_DESIGN, SYNC_WARM_UP, SYNC_SECTIONS };
+/*
+ * Where they are shown. What happens once, as programs warm up, is no finding, nor is what a setting of
+ * the environment makes the program do.
+ */
+enum sync_section {
+	SYNC_HIDDEN,
+	SYNC_EXPLICIT,
+	SYNC_DESIGN,
+	SYNC_POLLING,
+	SYNC_LEFT_OUT, /* from here on not in text */
+	SYNC_WARM_UP,
+	SYNC_SECTIONS
+};
+
+#define SYNC_FINDINGS                                                                              \
+	(1u << SYNC_HIDDEN | 1u << SYNC_EXPLICIT | 1u << SYNC_DESIGN | 1u << SYNC_LEFT_OUT)
 
 struct sync {
 	const struct finding *finding;
 	struct verdict verdict;
 	enum sync_section section;
+	enum setting left_out; /* because of what */
 	/* Set by a gate. */
 	bool allowed, known, fails;
 };
@@ -26,6 +42,7 @@ struct sync {
 struct syncs {
 	struct model *model;
 	uint32_t main_loop;
+	unsigned settings; /* that were on */
 	struct sync *rows;
 	uint32_t count, room;
 };

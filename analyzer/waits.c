@@ -431,6 +431,17 @@ static bool memory_may_wait(const char *function, const struct wait_call *call)
 	       !strcmp(function, "cudaMemPoolTrimTo") || !strcmp(function, "cudaDeviceReset");
 }
 
+/* It never waits, but a program may ask until it is told so. */
+static void add_query(struct model *model, const struct model_thread *thread, uint32_t function,
+		      uint64_t now)
+{
+	struct finding_key key =
+		key_of(model, thread, FINDING_POLLING, innermost_op(thread, thread->top - 1));
+
+	key.function = function;
+	findings_add(model, thread, &key, 0, now);
+}
+
 void waits_called(struct model *model, struct model_thread *thread, const struct trace_event *event,
 		  unsigned category, uint32_t function)
 {
@@ -444,9 +455,12 @@ void waits_called(struct model *model, struct model_thread *thread, const struct
 		wait->copy.copied = false;
 		return;
 	}
-	if ((wait->capturing && event->code != TRACE_MEMORY) ||
-	    (category == TRACE_CATEGORY_QUERY && event->code == TRACE_SYNC))
+	if (wait->capturing && event->code != TRACE_MEMORY)
 		return;
+	if (category == TRACE_CATEGORY_QUERY && event->code == TRACE_SYNC) {
+		add_query(model, thread, function, event->time);
+		return;
+	}
 	if (event->code != TRACE_SYNC && wait->copy.copied)
 		settle_copy(model, thread);
 	/* Calls of a library launch too. */

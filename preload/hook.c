@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "preload/process.h"
 #include "preload/stacks.h"
 
 __thread int hook_device;
@@ -95,6 +96,7 @@ static void tell_library(struct hook_library *library, const void *address)
 	text[used++] = ' ';
 	memcpy(text + used, info.dli_fname, path_bytes + 1);
 	tare_note_info(library->info->key, text);
+	process_note_settings();
 	tare_verbose("hooked: ", text);
 }
 

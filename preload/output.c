@@ -224,6 +224,32 @@ bool process_open(bool *first_p)
 	return true;
 }
 
+void process_note_settings(void)
+{
+	static const struct {
+		const char *variable;
+		bool zero_is_off;
+	} settings[] = {
+#define SETTING(NAME, variable, zero_is_off, leaves_out, why) { variable, zero_is_off },
+#include "traces/settings.def"
+#undef SETTING
+	};
+	char room[256];
+	struct text text = text_in(room, sizeof(room));
+
+	for (unsigned i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		const char *value = getenv(settings[i].variable);
+
+		if (!value || (settings[i].zero_is_off && (!*value || strcmp(value, "0") == 0)))
+			continue;
+		if (text_length(&text))
+			text_add(&text, " ");
+		text_add(&text, settings[i].variable);
+	}
+	if (text_length(&text))
+		tare_note_info("settings", room);
+}
+
 void process_forget(void)
 {
 	open_state = NOT_OPEN;

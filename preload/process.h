@@ -59,6 +59,8 @@ void process_look(void);
  */
 bool process_open(bool *first_p);
 bool process_is_open(void);
+/* What traces/settings.def names and is on. At the first call of CUDA, which looks at it then too. */
+void process_note_settings(void);
 void process_describe(struct trace_buffer *buffer);
 /* In a forked child: the trace is the parent's. output.c */
 void process_forget(void);

@@ -52,6 +52,14 @@ def queries():
     torch.cuda.memory_allocated()  # CLEAN
 
 
+def polls():
+    event.record()  # CLEAN
+    for _ in range(2000):
+        event.query()  # POLLING
+    while not side.query():  # CLEAN
+        pass
+
+
 def events():
     start.record()  # CLEAN
     event.record()  # CLEAN
@@ -137,6 +145,26 @@ def scaled():
     scaler.update()
 
 
+def evaluated():
+    global turn
+    turn += 1
+    if turn % 4 == 0:
+        x.mean().item()  # PERIODIC
+    x.add_(1)  # CLEAN
+
+
+def counters():
+    torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()  # CLEAN
+    torch.cuda.mem_get_info()  # CLEAN
+
+
+def idle():
+    torch.cuda.synchronize()  # EXPLICIT device-sync
+    small.item()  # scalar-read 1
+
+
+turn = 0
+small = x.sum()
 scaler = torch.amp.GradScaler(D)
 scaler.scale(torch.ones((), device=D))
 sgd = torch.optim.SGD(parameters, lr=0.1)
