@@ -252,15 +252,12 @@ static const char *status_of(const struct answer *answer)
 						   "nothing-seen";
 }
 
-/* What a trace does not tell. */
-static json_t *unknown_json(const struct model *model)
+/* What a trace does not tell. Calls of libraries may be in it, what they launch never is. */
+static json_t *unknown_json(void)
 {
-	json_t *unknown = json_pack("[s,s]", "shapes, addresses and values that change",
-				    "waits and launches by other ways than the CUDA runtime");
-
-	if (!model->has_library)
-		json_array_append_new(unknown, json_string("what cuBLAS, cuDNN and NCCL launch"));
-	return unknown;
+	return json_pack("[s,s,s]", "shapes, addresses and values that change",
+			 "waits and launches by other ways than the CUDA runtime",
+			 "what cuBLAS, cuDNN and NCCL launch");
 }
 
 json_t *graph_json(const struct syncs *syncs)
@@ -302,7 +299,7 @@ json_t *graph_json(const struct syncs *syncs)
 	json_object_set_new(json, "passes_alike", json_integer((json_int_t)answer.usual->passes));
 	json_object_set_new(json, "launch_ns", output_number(answer.launch_ns));
 	json_object_set_new(json, "host_ns", output_number(answer.host_ns));
-	json_object_set_new(json, "unknown", unknown_json(model));
+	json_object_set_new(json, "unknown", unknown_json());
 	return json;
 }
 
@@ -383,8 +380,7 @@ void graph_print(const struct syncs *syncs)
 		print_obstacles(text, model, &answer);
 	if (!counts->graphs)
 		print_saving(text, &answer);
-	fprintf(text, ". Shapes%s are not known",
-		model->has_library ? "" : " and what libraries launch");
+	fputs(". Shapes and what libraries launch are not known", text);
 	fclose(text);
 	safe = text_escape(out);
 	printf("\n%sas a CUDA graph%s", output_style(STYLE_HEADING), output_style(STYLE_PLAIN));
