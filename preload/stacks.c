@@ -23,7 +23,7 @@
 #define LEAST_NS   5000u /* idle calls take less, see the analyzer's calls.c */
 #define LEAST_TEXT "of calls of 5 us or more, by " UNWINDER
 #define DEPTH_MAX  96u
-#define KNOWN_MAX  32u        /* of a thread */
+#define KNOWN_MAX  64u        /* of a thread */
 #define GAP_MAX    (1u << 20) /* between two return addresses of one stack */
 #define STACKS_MAX 4096u      /* of a trace */
 #define TABLE_SIZE (2 * STACKS_MAX)
@@ -38,7 +38,8 @@ struct stack {
 };
 
 struct tare_stacks {
-	uint32_t next; /* of `known`, to be replaced */
+	uint32_t next;               /* of `known`, to be replaced */
+	uintptr_t frames[KNOWN_MAX]; /* theirs, side by side */
 	struct stack known[KNOWN_MAX];
 };
 
@@ -104,10 +105,8 @@ void stacks_set_up(void)
 
 /* ---------------------------------------------------------------- a stack that is known */
 
-static bool is_present(const struct stack *stack, const void *frame)
+static bool is_present(const struct stack *stack)
 {
-	if (stack->frame != (uintptr_t)frame)
-		return false;
 	/* From the innermost on: so far as they agree, the stack has not become shorter. */
 	for (uint32_t i = 0; i < stack->count; i++)
 		if (*(const uintptr_t *)stack->words[i] != stack->addresses[i])
@@ -128,7 +127,9 @@ static void remember(struct tare_thread *thread, const struct stack *stack)
 			return;
 		thread->stacks = stacks;
 	}
-	stacks->known[stacks->next++ % KNOWN_MAX] = *stack;
+	uint32_t place = stacks->next++ % KNOWN_MAX;
+	stacks->frames[place] = stack->frame;
+	stacks->known[place] = *stack;
 }
 
 /* ---------------------------------------------------------------- one that is not */
@@ -253,7 +254,7 @@ uint32_t stacks_find(struct tare_thread *thread, const void *frame, bool *new_p)
 	struct tare_stacks *stacks = thread->stacks;
 
 	for (uint32_t i = 0; stacks && i < KNOWN_MAX; i++)
-		if (is_present(&stacks->known[i], frame))
+		if (stacks->frames[i] == (uintptr_t)frame && is_present(&stacks->known[i]))
 			return stacks->known[i].id;
 	*new_p = true;
 	return find_new(thread, frame);

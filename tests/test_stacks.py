@@ -110,6 +110,15 @@ def test_signals(calls):
     assert "wait_for_device" in stack and "main" in stack
 
 
+def test_stacks_that_are_swapped(calls):
+    """Coroutines: a stack is its own, and is looked at only while it is there."""
+    run = calls("contexts")
+    assert run.stdout == "back\n"
+    [finding] = findings(run.trace)
+    assert finding["count"] == 20 * 5
+    assert functions(finding)[0] == "wait_for_device"
+
+
 def test_deep_stacks_are_cut(calls, dump):
     run = calls("deep")
     assert len(dump(run.trace).events("STACK")) == 201

@@ -8,8 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "analyzer/mainloop.h"
+#include "analyzer/native_stacks.h"
 #include "analyzer/opview.h"
 #include "analyzer/still_open.h"
+#include "analyzer/syncs.h"
 #include "tests/fuzz/repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -47,6 +50,17 @@ static void print(struct model *model, unsigned group, FILE *out)
 	rewind(out);
 }
 
+static void print_syncs(struct model *model)
+{
+	struct syncs syncs;
+
+	syncs_make(&syncs, model, main_loop_find(model));
+	json_decref(syncs_json(&syncs, ~0u, 0));
+	for (uint32_t i = 0; i < model->definitions.stack_room && i < 8; i++)
+		json_decref(native_stack_json(&model->definitions, i));
+	syncs_free(&syncs);
+}
+
 static void report(const uint8_t *data, size_t size, FILE *out)
 {
 	char path[64], message[128];
@@ -66,6 +80,7 @@ static void report(const uint8_t *data, size_t size, FILE *out)
 		print(&model, GROUP_OP | GROUP_SITE, out);
 		print(&model, GROUP_LINE | GROUP_MODULE | GROUP_THREAD, out);
 		json_decref(still_open_json(&model));
+		print_syncs(&model);
 		model_free(&model);
 		trace_close(reader);
 	}

@@ -5,6 +5,7 @@
  *   stacks_calls threads   on the main thread and on three others
  *   stacks_calls fork      before and in a forked child, which no device serves
  *   stacks_calls signal    in a signal handler, and around one that leaves by siglongjmp
+ *   stacks_calls contexts  on stacks that are swapped in, and unmapped afterwards
  *   stacks_calls deep      below a recursion, of every depth up to 200
  */
 #include <errno.h>
@@ -15,8 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "cuda_prototypes.h"
@@ -162,6 +165,44 @@ FUNCTION int recurse(int depth)
 	return result;
 }
 
+enum { CONTEXT_BYTES = 1 << 16 };
+
+static ucontext_t outside;
+
+static void on_context(void)
+{
+	for (int i = 0; i < PASSES; i++)
+		work_of_waiter();
+}
+
+/* A way in, of its own depth, so that stacks begin at other places. */
+FUNCTION void enter(ucontext_t *context, int depth)
+{
+	volatile char room[256 * (depth + 1)];
+
+	room[0] = 0;
+	swapcontext(&outside, context);
+	room[0]++;
+}
+
+static void contexts(void)
+{
+	for (int i = 0; i < 20; i++) {
+		void *stack = mmap(NULL, CONTEXT_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ucontext_t context;
+
+		getcontext(&context);
+		context.uc_stack = (stack_t){ .ss_sp = stack, .ss_size = CONTEXT_BYTES };
+		context.uc_link = &outside;
+		makecontext(&context, on_context, 0);
+		enter(&context, i % 3);
+		munmap(stack, CONTEXT_BYTES);
+		wait_for_device();
+	}
+	printf("back\n");
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "threads";
@@ -170,6 +211,8 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(what, "signal"))
 		signals();
+	else if (!strcmp(what, "contexts"))
+		contexts();
 	else if (!strcmp(what, "deep"))
 		for (int depth = 0; depth <= 200; depth++)
 			recurse(depth);
