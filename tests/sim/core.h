@@ -129,6 +129,17 @@ void core_lines_add(const char *function, int column, size_t bytes, bool pageabl
 const char *core_called(void);
 
 void core_lines_forked(void);
+/* Waits for what is on a stream, as a synchronous copy does. */
+int core_stream_wait(struct sim_stream *s);
+
+/* With the lock held: work, of a graph's node where there is one, that ends at `end`. */
+void core_observe_work(const struct sim_stream *s, const struct sim_work *work, uint64_t end,
+		       uint32_t graph, uint64_t node);
+/* With the lock held: a launch of a graph. */
+void core_observe_graph(const struct sim_stream *s, uint64_t start, uint64_t end, uint32_t graph);
+/* Without it: the calling thread waited since `start`. s may be NULL. */
+void core_observe_sync(enum sim_sync sync, const struct sim_stream *s, uint64_t start);
+
 void core_count_forked(void);
 void core_count_wait(uint64_t ns);
 /* Where the call in progress is counted. */

@@ -191,9 +191,11 @@ int sim_device_synchronize(void)
 	core_lock();
 	uint64_t end = core.devices[current_device].busy_until;
 	core_unlock();
+	uint64_t start = core_now();
 	core_wait_until(end);
 	core_host_calls_wait(NULL);
 	core_waited(current_device);
+	core_observe_sync(SIM_SYNC_CONTEXT, NULL, start);
 	return SIM_OK;
 }
 
@@ -266,7 +268,7 @@ void sim_stream_info(const struct sim_stream *s, struct sim_stream_info *info)
 	};
 }
 
-int sim_stream_synchronize(struct sim_stream *s)
+int core_stream_wait(struct sim_stream *s)
 {
 	core_lock();
 	int rc = core_capture_break(s);
@@ -278,6 +280,16 @@ int sim_stream_synchronize(struct sim_stream *s)
 	core_host_calls_wait(s);
 	core_waited(s->device);
 	return SIM_OK;
+}
+
+int sim_stream_synchronize(struct sim_stream *s)
+{
+	uint64_t start = core_now();
+	int rc = core_stream_wait(s);
+
+	if (!rc)
+		core_observe_sync(SIM_SYNC_STREAM, s, start);
+	return rc;
 }
 
 int sim_stream_query(struct sim_stream *s)
@@ -302,6 +314,8 @@ int sim_stream_wait_event(struct sim_stream *s, struct sim_event *e)
 	else if (e->recorded && s->busy_until < e->time)
 		s->busy_until = e->time;
 	core_unlock();
+	if (!rc)
+		core_observe_sync(SIM_SYNC_STREAM_WAITS, s, core_now());
 	return rc;
 }
 
@@ -360,12 +374,14 @@ int sim_event_query(struct sim_event *e)
 int sim_event_synchronize(struct sim_event *e)
 {
 	uint64_t time;
+	uint64_t start = core_now();
 	int rc = event_time(e, &time);
 
 	if (rc)
 		return rc;
 	core_wait_until(time);
 	core_waited(current_device);
+	core_observe_sync(SIM_SYNC_EVENT, NULL, start);
 	return SIM_OK;
 }
 

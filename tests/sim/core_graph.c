@@ -24,6 +24,7 @@ struct kept {
 
 struct sim_graph {
 	unsigned references;
+	uint32_t number;
 	struct node **nodes;
 	size_t count, room;
 	uint64_t ns;
@@ -60,8 +61,11 @@ struct sim_graph *sim_graph_create(void)
 {
 	struct sim_graph *g = calloc(1, sizeof(*g));
 
-	if (g)
-		g->references = 1;
+	if (!g)
+		return g;
+	static _Atomic uint32_t graphs;
+	g->references = 1;
+	g->number = ++graphs;
 	return g;
 }
 
@@ -183,9 +187,12 @@ int sim_exec_launch(struct sim_exec *x, struct sim_stream *s)
 		return rc;
 	}
 	uint64_t end = core_append(s, core_queue_room(s), x->ns), start = end - x->ns;
+	core_observe_graph(s, start, end, x->graph->number);
 	for (size_t i = 0; i < x->count; i++) {
 		const struct node *node = x->graph->nodes[i];
 
+		core_observe_work(s, &node->work, start + node->offset + node->work.ns,
+				  x->graph->number, i + 1);
 		core_work_run(s, &node->work, start + node->offset + node->work.ns);
 	}
 	core_unlock();

@@ -107,6 +107,7 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 		return rc;
 	}
 	uint64_t end = core_append(s, core_queue_room(s), work->ns);
+	core_observe_work(s, work, end, 0, 0);
 	core_work_run(s, work, end);
 	core_unlock();
 	if (sim_config()->blocking)
@@ -114,10 +115,13 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 	return SIM_OK;
 }
 
-int sim_launch(struct sim_stream *s, uint64_t ns, const struct sim_touched *touched)
+int sim_launch(struct sim_stream *s, const char *name, uint64_t ns,
+	       const struct sim_touched *touched)
 {
-	return sim_submit(s,
-			  &(struct sim_work){ .kind = SIM_KERNEL, .ns = ns, .touched = touched });
+	return sim_submit(s, &(struct sim_work){ .kind = SIM_KERNEL,
+						 .ns = ns,
+						 .name = name,
+						 .touched = touched });
 }
 
 static uint64_t table_ns(const char *name, double fallback_us)
@@ -191,6 +195,10 @@ int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
 	bool pageable = (from_device ? dst.type : src.type) == SIM_MEM_NONE;
 	if (from_device != to_device && !s->capture)
 		core_lines_add(core_called(), c->column, bytes, pageable);
+	c->from = src.type;
+	c->to = dst.type;
+	c->async = async;
+
 	int rc = async ? SIM_OK : sim_capture_check();
 	if (!rc)
 		rc = sim_submit(s, &work);
@@ -200,7 +208,7 @@ int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async)
 	bool waits = !(from_device && to_device) &&
 		     (!async || c->column == SIM_H2H ||
 		      (pageable && (from_device || bytes > STAGED_BYTES)));
-	return waits && !s->capture ? sim_stream_synchronize(s) : SIM_OK;
+	return waits && !s->capture ? core_stream_wait(s) : SIM_OK;
 }
 
 int sim_set(struct sim_stream *s, const struct sim_set *set)
@@ -215,5 +223,6 @@ int sim_set(struct sim_stream *s, const struct sim_set *set)
 		   &dst))
 		return SIM_INVALID_VALUE;
 	work.ns = copy_ns(bytes, sim_config()->device_gbps);
+	work.set.to = dst.type;
 	return sim_submit(s, &work);
 }

@@ -51,8 +51,10 @@ cudaError_t result(int rc);
 #define ENTER(name)                   ENTER_AS(name, SIM_PLAIN, 0)
 #define ENTER_AS(name, column, bytes) ENTER_(name, column, bytes)
 #define ENTER_(name, column, bytes)                                                                \
+	__attribute__((cleanup(sim_leave))) struct sim_scope enter_scope;                          \
 	do {                                                                                       \
-		int enter_rc = sim_call(&cudart_library, FN_##name, column, bytes);                \
+		int enter_rc =                                                                     \
+			sim_enter(&enter_scope, &cudart_library, FN_##name, column, bytes);        \
 		if (enter_rc)                                                                      \
 			return result(enter_rc);                                                   \
 	} while (0)
@@ -67,6 +69,7 @@ struct cudart_kernel;
 
 /* func is a host stub or a kernel handle; NULL when it is neither. */
 const struct cudart_kernel *kernel_find(const void *func);
+const char *kernel_name(const struct cudart_kernel *kernel);
 uint64_t kernel_ns(const struct cudart_kernel *kernel);
 int kernel_output(const struct cudart_kernel *kernel);
 /* The device memory of a __device__ or __constant__ variable; NULL when there is none. */

@@ -17,7 +17,7 @@ static cudaError_t launch(const struct cudart_kernel *kernel, dim3 grid, dim3 bl
 		return result(cudaErrorInvalidConfiguration);
 	STREAM(s, stream);
 	sim_touched_by(args, kernel_output(kernel), &touched);
-	return result(sim_launch(s, kernel_ns(kernel), &touched));
+	return result(sim_launch(s, kernel_name(kernel), kernel_ns(kernel), &touched));
 }
 
 EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,

@@ -100,6 +100,11 @@ const struct cudart_kernel *kernel_find(const void *func)
 	return kernel;
 }
 
+const char *kernel_name(const struct cudart_kernel *kernel)
+{
+	return kernel->name;
+}
+
 uint64_t kernel_ns(const struct cudart_kernel *kernel)
 {
 	return kernel->ns;

@@ -30,6 +30,7 @@ enum {
 
 struct sim_library cudart_library = {
 	.soname = SONAME,
+	.api = SIM_RUNTIME_API,
 	.functions = names,
 	.count = FN_COUNT,
 };

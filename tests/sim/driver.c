@@ -30,8 +30,9 @@ struct CUfunc_st {
 
 #define ENTER(name) ENTER_(name)
 #define ENTER_(name)                                                                               \
+	__attribute__((cleanup(sim_leave))) struct sim_scope enter_scope;                          \
 	do {                                                                                       \
-		int enter_rc = sim_call(&driver_library, FN_##name, SIM_PLAIN, 0);                 \
+		int enter_rc = sim_enter(&enter_scope, &driver_library, FN_##name, SIM_PLAIN, 0);  \
 		if (enter_rc)                                                                      \
 			return (CUresult)enter_rc;                                                 \
 	} while (0)
@@ -309,7 +310,7 @@ static CUresult launch(CUfunction f, CUstream stream, void **params)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_touched_by(params, SIM_OUTPUT_UNKNOWN, &touched);
 	touched.everything |= !params; /* they may be in `extra` */
-	return (CUresult)sim_launch(s, f->ns, &touched);
+	return (CUresult)sim_launch(s, f->name, f->ns, &touched);
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -19,6 +19,7 @@ enum {
 
 struct sim_library driver_library = {
 	.soname = "libcuda.so.1",
+	.api = SIM_DRIVER_API,
 	.functions = names,
 	.count = FN_COUNT,
 };

@@ -67,9 +67,13 @@ SIM_API const struct sim_config *sim_config(void);
 /* Column 0 counts calls that are no copies, 1 + kind those of that cudaMemcpyKind. */
 enum { SIM_PLAIN = 0, SIM_H2H, SIM_H2D, SIM_D2H, SIM_D2D, SIM_DEFAULT, SIM_COLUMNS };
 
+/* What a profiler takes calls of a library for. */
+enum sim_api { SIM_NO_API, SIM_RUNTIME_API, SIM_DRIVER_API };
+
 /* One per front end, registered by its constructor. */
 struct sim_library {
 	const char *soname;
+	enum sim_api api;
 	const char *const *functions;
 	unsigned count;
 	unsigned base;   /* the core's: row of function 0 */
@@ -81,6 +85,22 @@ SIM_API void sim_library_add(struct sim_library *lib);
 
 /* Counts a call; SIM_NOT_INITIALIZED in a process that was forked off a CUDA user. */
 SIM_API int sim_call(struct sim_library *lib, unsigned function, int column, size_t bytes);
+
+/* A call in progress, for who observes the device. */
+struct sim_scope {
+	enum sim_api api;
+	const char *function;
+	uint32_t correlation; /* 0: nobody observes */
+	uint32_t around;      /* correlation of the call that this one is made in */
+	uint64_t start;       /* the observer's */
+};
+
+/* sim_call, for a function whose end is known too: sim_leave, by __attribute__((cleanup)). */
+SIM_API int sim_enter(struct sim_scope *scope, struct sim_library *lib, unsigned function,
+		      int column, size_t bytes);
+/* A call that a library makes through a pointer of its own: not counted, only observed. */
+SIM_API void sim_enter_private(struct sim_scope *scope, enum sim_api api, const char *function);
+SIM_API void sim_leave(struct sim_scope *scope);
 
 /* A function without a body was called: says its name on stderr, once. Returns 801. */
 SIM_API int sim_missing(struct sim_library *lib, unsigned function);
@@ -174,18 +194,22 @@ struct sim_copy {
 	size_t dst_pitch, src_pitch; /* from row to row */
 	size_t dst_slice, src_slice; /* from slice to slice */
 	int column;                  /* SIM_H2H ... SIM_DEFAULT */
+	enum sim_memory from, to;    /* the core's */
+	bool async;                  /* the core's */
 };
 
 struct sim_set {
 	char *dst;
 	size_t width, height, depth, pitch, slice;
 	unsigned value;
-	unsigned size; /* of the value: 1, 2 or 4 bytes */
+	unsigned size;      /* of the value: 1, 2 or 4 bytes */
+	enum sim_memory to; /* the core's */
 };
 
 struct sim_work {
 	enum sim_work_kind kind;
-	uint64_t ns; /* device time */
+	uint64_t ns;      /* device time */
+	const char *name; /* of a kernel; lives as long as the process */
 	union {
 		const struct sim_touched *touched; /* NULL: not known, so everything */
 		struct sim_copy copy;
@@ -199,7 +223,8 @@ struct sim_work {
 
 /* Puts work on a stream, or into the graph that the stream is capturing. */
 SIM_API int sim_submit(struct sim_stream *s, const struct sim_work *work);
-SIM_API int sim_launch(struct sim_stream *s, uint64_t ns, const struct sim_touched *touched);
+SIM_API int sim_launch(struct sim_stream *s, const char *name, uint64_t ns,
+		       const struct sim_touched *touched);
 SIM_API int sim_copy(struct sim_stream *s, const struct sim_copy *copy, bool async);
 SIM_API int sim_set(struct sim_stream *s, const struct sim_set *set);
 SIM_API uint64_t sim_kernel_ns(const char *name);
@@ -228,5 +253,45 @@ SIM_API struct sim_exec *sim_graph_instantiate(struct sim_graph *g);
 SIM_API void sim_exec_destroy(struct sim_exec *x);
 SIM_API int sim_exec_update(struct sim_exec *x, struct sim_graph *g);
 SIM_API int sim_exec_launch(struct sim_exec *x, struct sim_stream *s);
+
+/* ---- who observes the device: the stand-in for CUPTI ---- */
+
+enum sim_activity_kind {
+	SIM_ACTIVITY_KERNEL,
+	SIM_ACTIVITY_COPY,
+	SIM_ACTIVITY_SET,
+	SIM_ACTIVITY_GRAPH,
+	SIM_ACTIVITY_SYNC,
+};
+
+/* As CUpti_ActivitySynchronizationType. */
+enum sim_sync { SIM_SYNC_EVENT = 1, SIM_SYNC_STREAM_WAITS, SIM_SYNC_STREAM, SIM_SYNC_CONTEXT };
+
+struct sim_activity {
+	enum sim_activity_kind kind;
+	uint64_t start, end; /* may lie ahead */
+	int device;
+	uint32_t stream, correlation;
+	const char *name; /* of a kernel */
+	uint64_t bytes;
+	int column;              /* of a copy */
+	enum sim_memory from, to; /* of a copy; a set: to */
+	bool async;
+	unsigned value; /* of a set */
+	uint32_t graph; /* number of the graph that was launched; 0: no graph */
+	uint64_t node;  /* in it */
+	enum sim_sync sync;
+};
+
+struct sim_observer {
+	void (*enter)(struct sim_scope *scope); /* has a correlation */
+	void (*leave)(struct sim_scope *scope);
+	void (*activity)(const struct sim_activity *activity); /* with the core's lock held */
+};
+
+/* From now on: an activity has the correlation of the call in progress on its thread. */
+SIM_API void sim_observe(const struct sim_observer *observer);
+SIM_API uint64_t sim_now(void);
+SIM_API bool sim_forked(void);
 
 #endif

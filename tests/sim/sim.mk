@@ -30,6 +30,9 @@ SIM_CORE := $(wildcard $(SIM)/core_*.c)
 SIM_RUNTIME := $(wildcard $(SIM)/cudart_*.c)
 SIM_TWICE := copy launch stream
 SIM_DRIVER := $(SIM)/driver.c $(SIM)/driver_names.c
+# CUPTI: of both versions from the headers of the newer one, which have the records of the older.
+SIM_CUPTI := $(wildcard $(SIM)/cupti_*.c)
+SIM_CUPTI_MAJORS = $(if $(wildcard $(SIM_CUDA13_INCLUDE)/cupti.h),12 13)
 
 # A make of its own: in parallel whatever -j is, and $(PY) is asked only when this target is made.
 ## sim: the simulated CUDA device, below $(BUILD)/sim
@@ -45,6 +48,7 @@ ifdef SIM_INNER
 
 sim-all: $(SIM_OUT)/lib/libtaresim.so $(SIM_MAJORS:%=$(SIM_OUT)/lib/libcudart.so.%)
 sim-all: $(if $(SIM_MAJORS),$(SIM_OUT)/lib/libcuda.so.1)
+sim-all: $(SIM_CUPTI_MAJORS:%=$(SIM_OUT)/lib/libcupti.so.%)
 sim-all: $(if $(SIM_TORCH),$(SIM_OUT)/stubs-cu$(SIM_TORCH_CUDA)/.stamp)
 
 $(SIM_OUT)/lib $(SIM_OUT)/obj:
@@ -84,6 +88,25 @@ $(SIM_DRIVER:$(SIM)/%.c=$(SIM_OUT)/obj/%.o): $(SIM_OUT)/obj/%.o: $(SIM)/%.c $(SI
 
 $(SIM_OUT)/lib/libcuda.so.1: $(SIM_DRIVER:$(SIM)/%.c=$(SIM_OUT)/obj/%.o) | $(SIM_OUT)/lib/libtaresim.so
 	$(call SIM_SAY,LINK,$@)$(CC) -pthread $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1 $^ $| -o $@
+
+.SECONDARY: $(SIM_OUT)/obj/cupti_runtime.names $(SIM_OUT)/obj/cupti_driver.names
+# The lists of callbacks, from NVIDIA's enumerations.
+$(SIM_OUT)/obj/cupti_%.names: $(SIM_CUDA13_INCLUDE)/cupti_%_cbid.h | $(SIM_OUT)/obj
+	@sed -n 's/^ *CUPTI_[A-Z]*_TRACE_CBID_\([a-z_].*[^ ]\) *= *\([0-9]*\),.*/CBID(\2, "\1")/p' $< | \
+		sed 's/ *")/")/' > $@
+
+define SIM_CUPTI_RULES
+$(SIM_OUT)/obj/cupti$(1)-%.o: $(SIM)/cupti_%.c $(SIM_HEADERS) \
+		$(SIM_OUT)/obj/cupti_runtime.names $(SIM_OUT)/obj/cupti_driver.names | $(SIM_OUT)/obj
+	$$(call SIM_SAY,CC,$$< [cu$(1)])$$(CC) $$(SIM_CFLAGS) -DSIM_CUDA_MAJOR=$(1) -I$(SIM_OUT)/obj \
+		-isystem $(SIM_CUDA13_INCLUDE) -idirafter $(SIM)/include -c $$< -o $$@
+
+$(SIM_OUT)/lib/libcupti.so.$(1): $(SIM_CUPTI:$(SIM)/cupti_%.c=$(SIM_OUT)/obj/cupti$(1)-%.o) | $(SIM_OUT)/lib/libtaresim.so
+	@printf 'libcupti.so.$(1) { global: cupti*; local: *; };\n' > $(SIM_OUT)/obj/cupti$(1).map
+	$$(call SIM_SAY,LINK,$$@)$$(CC) -pthread $$(SIM_LDFLAGS) -Wl,-soname,libcupti.so.$(1) \
+		-Wl,--version-script=$(SIM_OUT)/obj/cupti$(1).map $$(filter %.o,$$^) $$| -o $$@
+endef
+$(foreach n,$(SIM_CUPTI_MAJORS),$(eval $(call SIM_CUPTI_RULES,$(n))))
 
 # The math libraries: once for a torch version.
 $(SIM_OUT)/stubs-cu$(SIM_TORCH_CUDA)/.stamp: $(SIM_TORCH) $(SIM)/gen_stubs.py $(wildcard $(SIM)/stub*.[ch]) \

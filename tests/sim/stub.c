@@ -40,6 +40,13 @@ static const char *const names[] = {
 #undef FN
 };
 
+/* What a profiler sees of them. */
+static const char *const kernels[] = {
+#define FN(name, kind, first, last) #name "_kernel",
+#include SIM_NAMES
+#undef FN
+};
+
 struct sim_library stub_library = {
 	.soname = SIM_SONAME,
 	.functions = names,
@@ -83,7 +90,12 @@ int stub_work(unsigned function, void *stream, const struct sim_touched *touched
 		ns = sim_library_ns(names[function]) + 1;
 		known_ns[function] = ns;
 	}
-	return s ? sim_launch(s, ns - 1, touched) : SIM_INVALID_HANDLE;
+	if (!s)
+		return SIM_INVALID_HANDLE;
+	/* Through a runtime of the library's own: no interposed function sees it. */
+	__attribute__((cleanup(sim_leave))) struct sim_scope launch;
+	sim_enter_private(&launch, SIM_DRIVER_API, "cuLaunchKernel");
+	return sim_launch(s, kernels[function], ns - 1, touched);
 }
 
 static void *argument(va_list *rest, unsigned steps)
