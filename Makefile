@@ -114,7 +114,7 @@ $(TRACES): $(TRACES_OBJ) $(BUILD)/.links
 	$(call say,AR,$@)
 	$(Q)rm -f $@; $(AR) rcs $@ $(TRACES_OBJ)
 
-$(MAP): preload/gen_exports.sh $(wildcard preload/*.def preload/*.in) $(BUILD)/.flags
+$(MAP): preload/gen_exports.sh cupti/gpu_handover.c $(wildcard preload/*.def preload/*.in) $(BUILD)/.flags
 	$(call say,GEN,$@)
 	$(Q)preload/gen_exports.sh "$(CC)" > $@
 

@@ -450,6 +450,9 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	uint32_t function = index_of(model, node, event->code, id);
 	unsigned category = model->definitions.functions[function].category;
 	uint32_t class = 0, slot = around->slot, flags = SPAN_CALL;
+	/* Of a library's own runtime, and to the driver: seen by CUPTI, without details. */
+	bool launch = event->code == TRACE_LAUNCH ||
+		      (event->code == TRACE_CALL && category == TRACE_CATEGORY_LAUNCH);
 
 	if (around->flags & SPAN_LIBRARY) {
 		flags |= SPAN_LIBRARY;
@@ -461,7 +464,7 @@ static void enter_call(struct model *model, struct model_thread *thread,
 		if (category == TRACE_CATEGORY_LIBRARY)
 			flags |= SPAN_LIBRARY;
 	}
-	if (event->code == TRACE_LAUNCH) {
+	if (launch) {
 		thread->launches++;
 		if (thread != model->leader || !model->launches_lead)
 			process_lead(model, thread, true, event->time);
@@ -469,12 +472,13 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	flags |= context_call(model, thread, node, function, event->time);
 	if (event->code == TRACE_LAUNCH || category == TRACE_CATEGORY_CAPTURE)
 		graph_launched(model, thread, function, event->fields[2]);
-	struct span *span = push(model, thread, event->code, node, slot, flags, event->time);
+	struct span *span = push(model, thread, launch ? TRACE_LAUNCH : event->code, node, slot,
+				 flags, event->time);
 	span->class = class;
 	span->slot_mark = thread->account.units[slot];
 	span->weight_mark = span->child_weight;
 	span->bytes = copy ? event->fields[4] : 0;
-	if (event->code != TRACE_CALL || category == TRACE_CATEGORY_LIBRARY)
+	if (event->code != TRACE_CALL || launch || category == TRACE_CATEGORY_LIBRARY)
 		waits_called(model, thread, event, category, function);
 }
 

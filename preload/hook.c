@@ -14,8 +14,6 @@ __thread int hook_device;
 
 struct hook_info hook_runtimes = { .key = "cuda" }, hook_libraries = { .key = "libraries" };
 
-static uint32_t functions; /* ids given to FUNCTION records */
-
 bool hook_resolve(struct hook *hook)
 {
 	if (hook_real(hook) == hook->first) {
@@ -116,7 +114,7 @@ static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
 	stacks_set_up();
 	found = hook_resolve(hook);
 	if (found) {
-		uint32_t id = tare_next_id(&functions);
+		uint32_t id = tare_next_id(&tare_function_ids);
 
 		tell_library(hook->library, (const void *)hook_real(hook));
 		trace_define(buffer, TRACE_RECORD_FUNCTION,
@@ -127,6 +125,7 @@ static TARE_COLD bool hook_define(struct hook *hook, struct tare_thread *thread)
 		/* Another thread may do the same: both ids are defined then, and either is right. */
 		__atomic_store_n(&hook->function, id, __ATOMIC_RELAXED);
 		__atomic_store_n(&hook->generation, tare_generation, __ATOMIC_RELEASE);
+		tare_cuda_called();
 	}
 	trace_leave(buffer, tare_now(), depth, 0);
 	return found;
@@ -166,6 +165,7 @@ hook_begin(struct hook *hook, const void *frame, enum tare_source source)
 		if (!thread)                                                                       \
 			return 0;                                                                  \
 		span = (uint64_t)thread->buffer->depth + 1;                                        \
+		thread->call = hook->category == TRACE_CATEGORY_LIBRARY ? 0 : (uint32_t)span;      \
 		trace_enter(thread->buffer, tare_now(), EVENT,                                     \
 			    __atomic_load_n(&hook->function, __ATOMIC_RELAXED), __VA_ARGS__);      \
 		tare_end(thread);                                                                  \
@@ -215,10 +215,13 @@ void hook_leave(uint64_t span, int result, uint64_t value)
 
 	if (tare_unlikely(!thread))
 		return;
+	thread->call = 0;
 	now = tare_now();
 	if (value != HOOK_NO_VALUE && thread->buffer->depth == span)
 		trace_put(thread->buffer, now, RESULT, value);
 	trace_leave(thread->buffer, now, depth, (uint64_t)(unsigned)result);
+	if (tare_unlikely(tare_device_flush_due))
+		tare_device_flush(thread);
 	tare_end(thread);
 }
 
@@ -233,6 +236,7 @@ static TARE_COLD void leave_with_stack(uint64_t span, const void *frame, int res
 
 	if (!thread)
 		return;
+	thread->call = 0;
 	now = tare_now();
 	buffer = thread->buffer;
 	if (buffer->depth == span) {
@@ -250,6 +254,8 @@ static TARE_COLD void leave_with_stack(uint64_t span, const void *frame, int res
 		trace_enter(buffer, now, TARE, 2);
 		trace_leave(buffer, tare_now(), depth, 0);
 	}
+	if (tare_unlikely(tare_device_flush_due))
+		tare_device_flush(thread);
 	tare_end(thread);
 }
 

@@ -16,6 +16,7 @@
 __thread struct tare_tls tare_tls;
 struct tare_process tare_process;
 uint32_t tare_generation = 1;
+uint32_t tare_string_ids, tare_function_ids;
 uint64_t (*tare_python_site)(struct tare_thread *thread, void *python_thread, bool gil_held);
 bool (*tare_op_runs)(struct tare_thread *thread, const struct tare_open_op *op,
 		     const void *frame_address);

@@ -116,6 +116,8 @@ struct tare_thread {
 	/* CUDA. */
 	int32_t device;             /* current device as last told by DEVICE */
 	struct tare_stacks *stacks; /* native ones that it had last, see stacks.c; NULL: none yet */
+	uint32_t call; /* depth of the innermost open call of the CUDA runtime or driver; 0: none */
+	uint32_t correlation; /* the last that was told */
 };
 
 struct tare_tls {
@@ -223,6 +225,9 @@ static inline uint64_t tare_site(struct tare_thread *thread)
  */
 uint32_t tare_next_id(uint32_t *counter);
 
+/* Counters of what several sources define. */
+extern uint32_t tare_string_ids, tare_function_ids __attribute__((visibility("hidden")));
+
 /* Changes when a forked child gets a trace of its own: definitions of another generation are not in it. */
 extern uint32_t tare_generation __attribute__((visibility("hidden")));
 
@@ -232,6 +237,16 @@ extern uint32_t tare_generation __attribute__((visibility("hidden")));
  */
 typedef uint64_t tare_calibrate_one(struct tare_thread *thread);
 void tare_calibrates(const char *kind, tare_calibrate_one *one);
+
+/*
+ * A CUDA function is about to be called, for the first time in this process or since a while: the device's
+ * own activity can be recorded from here on. Called INSIDE, before the call's enter. In cupti/.
+ */
+void tare_cuda_called(void);
+
+/* Set when what CUPTI holds back should be written; tare_device_flush does it. Not in the middle of a call. */
+extern bool tare_device_flush_due __attribute__((visibility("hidden")));
+void tare_device_flush(struct tare_thread *thread);
 
 /* INFO and LAYER records. Kept and repeated in a forked child's trace. From any thread, INSIDE or not. */
 void tare_note_info(const char *key, const char *value);

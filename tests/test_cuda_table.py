@@ -74,6 +74,15 @@ OURS = re.compile(
 )
 
 
+# What makes another client of CUPTI known to us, see cupti/gpu_handover.c.
+CUPTI_WRAPPERS = [
+    name + form
+    for name in ("cuptiSubscribe", "cuptiActivityRegisterCallbacks")
+    for form in ("", "_v2")
+]
+CUPTI_SONAMES = [f"libcupti.so.{version}" for version in ("11.6", "11.7", "11.8", "12", "13")]
+
+
 def test_exports_are_the_table():
     exported = set(dynamic_symbols(LIBTARE))
     expected = {(name, SONAMES[major]) for major in SONAMES for name in names(major)}
@@ -82,6 +91,9 @@ def test_exports_are_the_table():
     others = exported - expected
     runtimes = {version for _, version in expected}
     assert {name for name, version in others if version in runtimes} == set()
+    assert {(name, version) for name, version in others if version in CUPTI_SONAMES} == {
+        (name, soname) for name in CUPTI_WRAPPERS for soname in CUPTI_SONAMES
+    }
     assert {name for name, _ in others if OURS.match(name)} == set()
 
 

@@ -33,7 +33,7 @@ def generate(path, *args):
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-@pytest.mark.parametrize("name", ["finished", "unfinished", "small", "small-live", "stacks", "calibrated"])
+@pytest.mark.parametrize("name", ["finished", "unfinished", "small", "small-live", "stacks", "calibrated", "gpu"])
 def test_reads_as_ever(name):
     text = (GOLDEN / "v1" / f"{name}.jsonl").read_text()
     expected = [json.loads(line) for line in text.splitlines()]

@@ -37,11 +37,10 @@ static uint64_t add(unsigned scope, void *(*start)(void **, const void *),
 #define TEXTS_BITS 12u
 
 static struct id_entry text_entries[1u << TEXTS_BITS];
-static uint32_t last_text;
 static struct id_cache texts = {
 	.bits = TEXTS_BITS,
 	.entries = text_entries,
-	.last_id = &last_text,
+	.last_id = &tare_string_ids,
 };
 
 static uint32_t text_id(struct tare_thread *thread, const char *text)

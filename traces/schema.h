@@ -31,6 +31,12 @@ enum trace_category {
 #undef CATEGORY_
 };
 
+enum trace_gpu_work {
+#define WORK_(number, NAME, doc) TRACE_GPU_##NAME = number,
+	TRACE_GPU_WORKS(WORK_)
+#undef WORK_
+};
+
 enum trace_event_kind { TRACE_KIND_MARK, TRACE_KIND_SPAN, TRACE_KIND_LOOSE, TRACE_KIND_LEAVE };
 
 /* The head varint of an event: first field << TRACE_CODE_BITS | code. */

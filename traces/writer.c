@@ -432,6 +432,8 @@ void trace_buffer_flush(struct trace_buffer *buffer)
 
 	if (buffer->stopped) {
 		block_start(buffer, 0);
+	} else if (buffer->others) {
+		block_write(buffer);
 	} else {
 		block_write(buffer);
 		trace_put_event(buffer, start, TRACE_TARE, (const uint64_t[]){ 1 }, 1);
@@ -542,27 +544,50 @@ static struct trace_buffer *slot_take(struct trace_file *file)
 	return slot_create(file);
 }
 
-struct trace_buffer *trace_buffer_acquire(struct trace_file *file, uint32_t depth)
+static struct trace_buffer *acquire(struct trace_file *file, uint32_t depth, uint32_t tid,
+				    const char *name, uint64_t first_time)
 {
-	int saved_errno = errno;
 	struct trace_buffer *buffer = trace_file_stopped(file) ? NULL : slot_take(file);
-	char name[16] = "";
 
 	if (buffer) {
 		buffer->thread = __atomic_add_fetch(&file->threads, 1, __ATOMIC_RELAXED);
 		buffer->depth = depth;
-		buffer->last_time = trace_now(file);
+		buffer->last_time = first_time;
 		block_start(buffer, 0);
-		prctl(PR_GET_NAME, name);
 		trace_define(buffer, TRACE_RECORD_THREAD,
 			     &(struct record_THREAD){
 				     .thread = buffer->thread,
-				     .tid = (uint32_t)syscall(SYS_gettid),
+				     .tid = tid,
 				     .start = buffer->last_time,
 				     .depth = depth,
-				     .name = { name, (uint32_t)strnlen(name, sizeof(name)) },
+				     .name = { name, (uint32_t)strlen(name) },
 			     });
 	}
+	return buffer;
+}
+
+struct trace_buffer *trace_buffer_acquire(struct trace_file *file, uint32_t depth)
+{
+	int saved_errno = errno;
+	char name[17] = "";
+	struct trace_buffer *buffer;
+
+	prctl(PR_GET_NAME, name);
+	buffer = acquire(file, depth, (uint32_t)syscall(SYS_gettid), name, trace_now(file));
+	if (buffer)
+		buffer->others = false;
+	errno = saved_errno;
+	return buffer;
+}
+
+struct trace_buffer *trace_buffer_acquire_others(struct trace_file *file, const char *name,
+						 uint64_t first_time)
+{
+	int saved_errno = errno;
+	struct trace_buffer *buffer = acquire(file, 0, 0, name, first_time);
+
+	if (buffer)
+		buffer->others = true;
 	errno = saved_errno;
 	return buffer;
 }

@@ -42,6 +42,7 @@ struct trace_buffer {
 	uint32_t events; /* in this block */
 	uint32_t thread; /* number of the thread that has this buffer; 0: none */
 	bool stopped;    /* the file has stopped: what is put goes nowhere */
+	bool others;     /* what is put is of others' time: writing a block is no event in it */
 	struct trace_live *live;
 	struct trace_file *file;
 	uint8_t *times, *ids;       /* starts of the areas that are written now */
@@ -110,6 +111,13 @@ static inline bool trace_file_stopped(const struct trace_file *file)
  * Writes its THREAD record. NULL where there is no room: then nothing is recorded for it.
  */
 struct trace_buffer *trace_buffer_acquire(struct trace_file *file, uint32_t depth);
+
+/*
+ * A buffer for events that belong to no thread, whose times may lie in the past, since
+ * `first_time`. Its user sees to it that one thread at a time puts, and that times do not go backwards.
+ */
+struct trace_buffer *trace_buffer_acquire_others(struct trace_file *file, const char *name,
+						 uint64_t first_time);
 
 /* The thread ends: writes its last block and gives the slot to the next thread. */
 void trace_buffer_release(struct trace_buffer *buffer);

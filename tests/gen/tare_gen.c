@@ -3,7 +3,7 @@
  * benchmarks, and prints as JSON what it wrote.
  *
  *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--pass N]
- *              [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated]
+ *              [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated] [--gpu]
  *
  * --pass: about so many events a pass (1500). --lost: says that so many were lost.
  * One pass of the program is a fixed list of steps for each thread (forward, backward, workers), made
@@ -12,6 +12,7 @@
  * --unfinished stops in the middle of a pass and leaves the last blocks live, as SIGKILL does.
  * --plain leaves out what happens in a few passes only (ranges, exceptions, callbacks, ...).
  * --stacks: synchronises have a native stack. --calibrated: what tare costs is known.
+ * --gpu: a device runs what is launched, and more.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -99,6 +100,7 @@ static struct thread threads[THREADS_MAX];
 static unsigned thread_count = 1;
 static struct thread *running; /* whose time it is */
 static bool plain, stacks, calibrated;
+static struct trace_buffer *gpu; /* NULL: none */
 static uint32_t pass_steps = 1500;
 static uint64_t random_state;
 
@@ -412,6 +414,66 @@ static void define_stack(struct trace_buffer *buffer)
 	       .frames = { (const char *)bytes, (uint32_t)(end - bytes) });
 }
 
+/* ---------------------------------------------------------------- a device */
+
+static void gpu_put(unsigned code, uint64_t time, const uint64_t *fields)
+{
+	kind_counts[code]++;
+	trace_put_event(gpu, time, code, fields, trace_event_descs[code].field_count);
+	trace_after_put(gpu);
+}
+
+static void gpu_work(uint64_t time, uint64_t what, uint64_t duration, uint64_t correlation,
+		     uint64_t bytes, uint64_t detail)
+{
+	gpu_put(TRACE_GPU_WORK, time,
+		(const uint64_t[]){ what, 0, duration, correlation, what > 1 && what < 5, bytes,
+				    detail });
+}
+
+static void gpu_start(void)
+{
+	gpu = trace_buffer_acquire_others(&file, "gpu 0", START_NS);
+	DEFINE(gpu, GPU_QUEUE, .queue = 1, .device = 0, .context = 1, .stream = 7);
+	DEFINE(gpu, STRING, .string = 1000, .text = text("_Z6kernelPfi"));
+	gpu_work(START_NS, TRACE_GPU_BEGIN, 0, 0, 0, 0);
+}
+
+/* What a launch leads to, once it is in the trace. */
+static void gpu_launched(struct thread *thread)
+{
+	static uint64_t correlation, busy_until;
+	uint64_t start = thread->time + 3000 > busy_until ? thread->time + 3000 : busy_until;
+	uint64_t duration = 2000 + random_below(4000);
+
+	correlation++;
+	kind_counts[TRACE_CORRELATION]++;
+	thread->events++;
+	trace_put(thread->buffer, thread->time, CORRELATION, correlation);
+	busy_until = start + duration;
+	switch (correlation % 16) {
+	case 3:
+		gpu_work(start, TRACE_GPU_COPY, duration, correlation, 4096, 2 | 3 << 4 | 2 << 8);
+		break;
+	case 5: gpu_work(start, TRACE_GPU_SET, duration, correlation, 4096, 0); break;
+	case 7: gpu_work(start, TRACE_GPU_GRAPH, duration, correlation, 0, 1); break;
+	default:
+		gpu_put(TRACE_GPU_KERNEL, start,
+			(const uint64_t[]){ 1000, 0, duration, correlation, 1,
+					    correlation % 16 == 9 ? 2 : 0 });
+	}
+}
+
+static void gpu_end(void)
+{
+	uint64_t now = gpu->last_time;
+
+	gpu_work(now, TRACE_GPU_SYNC, 1000, 0, 0, 3);
+	gpu_work(now, TRACE_GPU_OVERHEAD, 1000, 0, 0, 65536);
+	gpu_work(now, TRACE_GPU_END, 0, 0, 0, 0);
+	trace_buffer_release(gpu);
+}
+
 /* ---------------------------------------------------------------- running it */
 
 static void write_step(struct thread *thread, const struct step *step)
@@ -448,6 +510,8 @@ static void write_step(struct thread *thread, const struct step *step)
 	trace_put_event(buffer, thread->time, step->code, fields,
 			trace_event_descs[step->code].field_count);
 	trace_after_put(buffer);
+	if (gpu && step->code == TRACE_LAUNCH)
+		gpu_launched(thread);
 }
 
 static void thread_start(struct thread *thread, unsigned number)
@@ -587,9 +651,9 @@ static void define_weights(struct trace_buffer *buffer)
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
-		"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated]\n");
+	fprintf(stderr, "usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
+			"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks] "
+			"[--calibrated] [--gpu]\n");
 	return 2;
 }
 
@@ -606,10 +670,11 @@ int main(int argc, char **argv)
 		{ "plain", no_argument, NULL, 'p' },
 		{ "stacks", no_argument, NULL, 'k' },
 		{ "calibrated", no_argument, NULL, 'c' },
+		{ "gpu", no_argument, NULL, 'g' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t spans = 0, max_bytes = UINT64_MAX, seed = 1, lost = 0;
-	bool unfinished = false;
+	bool with_gpu = false, unfinished = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -624,6 +689,7 @@ int main(int argc, char **argv)
 		case 'p': plain = true; break;
 		case 'k': stacks = true; break;
 		case 'c': calibrated = true; break;
+		case 'g': with_gpu = true; break;
 		default: return usage();
 		}
 	}
@@ -652,7 +718,10 @@ int main(int argc, char **argv)
 	       .detail = text("eval frame hook"));
 	DEFINE(first, LAYER, .layer = text("ops"), .state = 1, .detail = text("taps"));
 	DEFINE(first, LAYER, .layer = text("cuda"), .state = 1, .detail = text("libcudart.so.12"));
-	DEFINE(first, LAYER, .layer = text("gpu"), .state = 0, .detail = text("not asked for"));
+	DEFINE(first, LAYER, .layer = text("gpu"), .state = with_gpu,
+	       .detail = text(with_gpu ? "CUPTI 130001" : "not asked for"));
+	if (with_gpu)
+		gpu_start();
 	if (stacks)
 		define_stack(first);
 	if (calibrated)
@@ -673,6 +742,8 @@ int main(int argc, char **argv)
 				write_step(running, &leave);
 			trace_buffer_release(running->buffer);
 		}
+		if (gpu)
+			gpu_end();
 		trace_file_end(&file, TRACE_END_EXIT);
 	}
 	print_all();

@@ -118,10 +118,9 @@ int sim_submit(struct sim_stream *s, const struct sim_work *work)
 int sim_launch(struct sim_stream *s, const char *name, uint64_t ns,
 	       const struct sim_touched *touched)
 {
-	return sim_submit(s, &(struct sim_work){ .kind = SIM_KERNEL,
-						 .ns = ns,
-						 .name = name,
-						 .touched = touched });
+	return sim_submit(s,
+			  &(struct sim_work){
+				  .kind = SIM_KERNEL, .ns = ns, .name = name, .touched = touched });
 }
 
 static uint64_t table_ns(const char *name, double fallback_us)

@@ -53,8 +53,7 @@ cudaError_t result(int rc);
 #define ENTER_(name, column, bytes)                                                                \
 	__attribute__((cleanup(sim_leave))) struct sim_scope enter_scope;                          \
 	do {                                                                                       \
-		int enter_rc =                                                                     \
-			sim_enter(&enter_scope, &cudart_library, FN_##name, column, bytes);        \
+		int enter_rc = sim_enter(&enter_scope, &cudart_library, FN_##name, column, bytes); \
 		if (enter_rc)                                                                      \
 			return result(enter_rc);                                                   \
 	} while (0)

@@ -155,9 +155,8 @@ __attribute__((constructor)) static void start(void)
 
 /* ---- the activity interface ---- */
 
-EXPORT CUptiResult CUPTIAPI
-cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
-			       CUpti_BuffersCallbackCompleteFunc completed)
+EXPORT CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
+	CUpti_BuffersCallbackRequestFunc requested, CUpti_BuffersCallbackCompleteFunc completed)
 {
 	MAY_FAIL();
 	if (!requested || !completed)
@@ -323,7 +322,7 @@ EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version)
 
 EXPORT CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **text)
 {
-	*text = result == CUPTI_SUCCESS				       ? "CUPTI_SUCCESS" :
+	*text = result == CUPTI_SUCCESS                                  ? "CUPTI_SUCCESS" :
 		result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_"
 									   "SUBSCRIBERS_NOT_"
 									   "SUPPORTED" :

@@ -274,7 +274,7 @@ struct sim_activity {
 	uint32_t stream, correlation;
 	const char *name; /* of a kernel */
 	uint64_t bytes;
-	int column;              /* of a copy */
+	int column;               /* of a copy */
 	enum sim_memory from, to; /* of a copy; a set: to */
 	bool async;
 	unsigned value; /* of a set */
