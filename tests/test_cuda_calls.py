@@ -305,11 +305,13 @@ def test_a_function_that_the_runtime_lacks(fake, program, run_traced, calls):
     assert calls(run.trace).total == {("cudaDeviceSynchronize", ""): 2}
 
 
-def test_calls_that_do_not_return(library, program, run_bare_and_traced, dump):
+@pytest.mark.parametrize("stacks", ["none", "wait"])
+def test_calls_that_do_not_return(stacks, library, program, run_bare_and_traced, dump):
     runtime = library("cuda_unwind.c", soname=SONAMES[13], node=SONAMES[13],
                       flags=["-DRUNTIME", "-DCUDART_MAJOR=13", "-fexceptions"])  # fmt: skip
     build = program("cuda_unwind.c", *link(13, runtime), "-fexceptions")
-    run = run_bare_and_traced([build], env={"LD_LIBRARY_PATH": runtime.parent}, returncode=0)
+    run = run_bare_and_traced([build], env={"LD_LIBRARY_PATH": runtime.parent},
+                              trace_env={"TARE_STACKS": stacks}, returncode=0)  # fmt: skip
     assert run.stdout.count("clean-up 0") == 2
     events = collections.defaultdict(list)
     for event in dump(run.trace).events("LAUNCH", "SYNC", "LEAVE"):

@@ -220,3 +220,14 @@ def test_torch(program, python, sim, run_bare_and_traced):
     backward = next(f for f in found if f["kind"] == "stream-sync")
     assert "torch::autograd::Engine::thread_main" in functions(backward)
     assert all(frame["module"] for frame in item["native_stack"])
+
+
+def test_thread_without_python(program, python, sim, run_bare_and_traced):
+    env = {"TARE_SIM_KERNEL_US": "100"}
+    command = sim([python, program("stacks_gloo.py")])
+    run = run_bare_and_traced(command, env=env, trace_env=WAIT, timeout=150, returncode=0)
+    found = [f for f in findings(run.trace) if "gloo" in f["thread"] and f["native_stack"]]
+    assert found and all(not f["site"] for f in found)
+    stack = functions(found[0])
+    assert any("c10d::" in function and "AllreduceCUDA" in function for function in stack)
+    assert any("c10d::ProcessGroupGloo::runLoop" in function for function in stack)
