@@ -395,3 +395,45 @@ bool bytecode_always(const struct code_loops *loops, uint32_t number, uint32_t p
 	search_end(&search);
 	return always;
 }
+
+uint32_t bytecode_constant_list(uint32_t python, struct trace_str bytecode, uint32_t unit)
+{
+	/* BUILD_LIST 0, LOAD_CONST (a tuple), LIST_EXTEND 1; of 3.14 not known. */
+	static const uint8_t opcodes_of[VERSIONS][3] = {
+		[V39] = { 103, 100, 162 },  [V310] = { 103, 100, 162 }, [V311] = { 103, 100, 162 },
+		[V312] = { 103, 100, 162 }, [V313] = { 47, 83, 81 },
+	};
+	enum version version = version_of(python);
+	const uint8_t *bytes = (const uint8_t *)bytecode.data;
+	uint32_t units = bytecode.length / 2;
+
+	if (version == VERSIONS || !opcodes_of[version][0])
+		return 0;
+	for (; unit + 3 <= units; unit++) {
+		const uint8_t *at = bytes + 2 * (size_t)unit;
+		const uint8_t *wanted = opcodes_of[version];
+
+		if (at[0] == wanted[0] && !at[1] && at[2] == wanted[1] && at[4] == wanted[2] &&
+		    at[5] == 1)
+			return unit + 3;
+	}
+	return 0;
+}
+
+uint32_t bytecode_straight_end(uint32_t python, struct trace_str bytecode, uint32_t unit)
+{
+	uint32_t units = bytecode.length / 2, end = unit;
+	struct step *steps = decode(version_of(python), bytecode, units);
+
+	if (!steps)
+		return unit;
+	while (end < units && (!steps[end].next || steps[end].flow == FLOW_ON))
+		end++;
+	/* Where it ends, the last instruction still runs. */
+	end += end < units;
+	for (uint32_t from = 0; from < units; from++)
+		if (steps[from].next && steps[from].target > unit && steps[from].target < end)
+			end = steps[from].target;
+	free(steps);
+	return end;
+}

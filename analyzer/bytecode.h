@@ -37,6 +37,15 @@ bool bytecode_loops(struct code_loops *loops, uint32_t python, uint32_t first_li
 		    struct trace_str lines, struct trace_str bytecode);
 void bytecode_loops_free(struct code_loops *loops);
 
+/*
+ * From `unit` on, the next list that is made of constants alone: the unit behind the instruction that fills
+ * it. 0: none, or the version is not known.
+ */
+uint32_t bytecode_constant_list(uint32_t python, struct trace_str bytecode, uint32_t unit);
+
+/* The first unit from `unit` on that may run without what is there just before it, or not run after it. */
+uint32_t bytecode_straight_end(uint32_t python, struct trace_str bytecode, uint32_t unit);
+
 /* Whether all ways within that loop from the instruction at `unit` to itself run the one at `other`. */
 bool bytecode_between(const struct code_loops *loops, uint32_t loop, uint32_t python,
 		      struct trace_str bytecode, uint32_t unit, uint32_t other);

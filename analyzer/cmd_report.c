@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advice.h"
 #include "analyzer/graph.h"
 #include "analyzer/headline.h"
 #include "analyzer/ledger_view.h"
@@ -117,7 +118,8 @@ static json_t *loops_json(struct model *model, uint32_t main_loop)
 	return loops;
 }
 
-static void print_json(const struct run *run, const struct table *ops, const struct syncs *syncs)
+static void print_json(const struct run *run, const struct table *ops, const struct syncs *syncs,
+		       const struct advice_list *advice)
 {
 	struct model *model = &run->chosen->model;
 	struct ledger_parts parts = ledger_parts_of(model);
@@ -137,6 +139,7 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "syncs", syncs_json(syncs, SYNC_FINDINGS, 0));
 	json_object_set_new(json, "settings", settings_json(syncs));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
+	json_object_set_new(json, "advice", advice_json(advice));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));
 	json_object_set_new(json, "still_open", still_open_json(model));
@@ -178,7 +181,7 @@ static void print_syncs(const struct syncs *syncs)
 }
 
 static void print_text(const struct run *run, const struct table *ops, unsigned all,
-		       const struct syncs *syncs)
+		       const struct syncs *syncs, const struct advice_list *advice)
 {
 	struct model *model = &run->chosen->model;
 	const struct process *process = run->chosen;
@@ -191,6 +194,7 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 		print_ops(ops, all);
 	print_syncs(syncs);
 	graph_print(syncs);
+	advice_print(advice);
 	if (still_open_count(model) && process->header.ended == TRACE_END_NONE) {
 		putchar('\n');
 		still_open_print(model);
@@ -209,6 +213,7 @@ static int print(const struct arguments *arguments, const struct run *run)
 	uint32_t main_loop = arguments->loop ? main_loop_named(model, arguments->loop) :
 					       main_loop_find(model);
 	struct syncs syncs;
+	struct advice_list advice;
 	bool text = arguments->trace.format == FORMAT_TEXT;
 	unsigned top = (unsigned)(arguments->top >= 0 ? arguments->top : text ? TEXT_ROWS : 0);
 	struct op_view view;
@@ -217,16 +222,18 @@ static int print(const struct arguments *arguments, const struct run *run)
 		return complain("no loop ran at %s", arguments->loop);
 	model->main_loop = main_loop;
 	syncs_make(&syncs, model, main_loop);
+	advice_make(&advice, model, &syncs);
 	/* People want to see operators first; programs get all there is to group by. */
 	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);
 	struct table *ops = op_view_table(&view, top, run->chosen->wall_ns / model->unit_ns);
 	switch (arguments->trace.format) {
-	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs); break;
-	case FORMAT_JSON: print_json(run, ops, &syncs); break;
+	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs, &advice); break;
+	case FORMAT_JSON: print_json(run, ops, &syncs, &advice); break;
 	case FORMAT_CSV: table_print_csv(ops, stdout); break;
 	}
 	table_free(ops);
 	op_view_free(&view);
+	advice_free(&advice);
 	syncs_free(&syncs);
 	return STATUS_FINE;
 }

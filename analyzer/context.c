@@ -257,6 +257,10 @@ void context_made(struct model *model, struct model_thread *thread, uint64_t seq
 {
 	const struct op_context *context = innermost(thread);
 
-	if (context && context->key.kind != OP_KIND_NODE)
-		autograd_add(&thread->autograd, sequence, count, row_of(model, context));
+	if (context && context->key.kind != OP_KIND_NODE) {
+		uint32_t row = row_of(model, context);
+
+		model->op_table.rows[row].made++;
+		autograd_add(&thread->autograd, sequence, count, row);
+	}
 }

@@ -372,7 +372,7 @@ void loops_operator(struct model *model, struct model_thread *thread, uint32_t r
 	loops->cells[at].calls++;
 }
 
-static bool is_in(const struct loops *loops, uint32_t node, uint32_t outer)
+bool loops_is_in(const struct loops *loops, uint32_t node, uint32_t outer)
 {
 	while (node >= LOOP_FIRST && node != outer)
 		node = loops->nodes[node].parent;
@@ -385,7 +385,7 @@ uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node)
 
 	for (uint32_t at = row < loops->row_room ? loops->row_cells[row] : 0; at;
 	     at = loops->cells[at].next)
-		if (is_in(loops, loops->cells[at].node, node))
+		if (loops_is_in(loops, loops->cells[at].node, node))
 			calls += loops->cells[at].calls;
 	return calls;
 }

@@ -116,5 +116,8 @@ void loops_startup(struct model *model, uint64_t now);
 
 void loops_finish(struct model *model, uint64_t end);
 
+/* Whether `node` is that loop or lies in it. */
+bool loops_is_in(const struct loops *loops, uint32_t node, uint32_t outer);
+
 /* At the end: how many calls of a row of the operator table were in that loop, or further in. */
 uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node);

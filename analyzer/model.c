@@ -86,6 +86,7 @@ void model_free(struct model *model)
 	loops_free(&model->loops);
 	waits_free(&model->waits);
 	findings_free(&model->findings);
+	raises_free(&model->raises);
 	calls_free(&model->calls);
 	call_tree_free(&model->tree);
 	definitions_free(&model->definitions);

@@ -18,6 +18,7 @@
 #include "analyzer/ledger.h"
 #include "analyzer/loops.h"
 #include "analyzer/optable.h"
+#include "analyzer/raises.h"
 #include "analyzer/waits.h"
 #include "analyzer/weight.h"
 #include "traces/reader.h"
@@ -46,6 +47,7 @@ struct span {
 	uint8_t rate;       /* of the weights */
 	bool user;          /* frames: `code` is the user's */
 	bool two_calls;     /* frames: see code_call_site */
+	bool thrown;        /* frames: entered to throw, such as to close a generator */
 	bool importing;     /* in or below the interpreter's import machinery */
 };
 
@@ -84,6 +86,13 @@ struct open_range {
 	uint64_t start;
 };
 
+/* The newest exception of a thread: where it was counted, and when. */
+struct raise_mark {
+	uint32_t row;
+	uint64_t spans; /* of the model */
+	uint64_t units;
+};
+
 struct model_thread {
 	uint32_t index;  /* of its definition */
 	uint32_t number; /* in the trace */
@@ -113,6 +122,7 @@ struct model_thread {
 		*works_for; /* while it waits in backward(): the one that works */
 	struct autograd_thread autograd;
 	struct wait_thread wait;
+	struct raise_mark raise;
 	uint64_t launches, ops, events;
 	bool started;
 };
@@ -131,6 +141,7 @@ struct model {
 	struct waits waits;
 	struct findings findings;
 	struct graph_launches graph;
+	struct raises raises;
 	uint32_t thread_room;
 	struct model_thread **threads; /* as definitions.threads; NULL: no events */
 	struct range_total *ranges;    /* as definitions.strings */

@@ -86,6 +86,7 @@ struct op_row {
 	uint64_t timed; /* of them: the first apart, and without those whose end is not known */
 	uint64_t python_known;
 	uint64_t launches;
+	uint64_t made;       /* calls in which autograd nodes were made */
 	struct op_times sum; /* of the `timed` ones */
 	struct op_distribution *distribution;
 	struct op_times first;

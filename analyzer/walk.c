@@ -153,6 +153,8 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	else
 		child_ended(thread, around, now);
 	add_weight(thread, around->slot, weight_outside(rate, thread->apart));
+	if (__builtin_expect(result && span->kind == TRACE_FRAME, 0))
+		raises_add(model, thread, span, now);
 	if (__builtin_expect(!thread->top, 0)) {
 		if (thread == model->main && span->kind == TRACE_FRAME && !thread->base)
 			process_program_ended(model, span->enter, now);
@@ -355,6 +357,7 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 			      NULL :
 			      code_find_loops(&model->definitions.codes[code]);
 	span->two_calls = definition->python == 0x030b;
+	span->thrown = event->fields[2] & 1;
 	span->loop_last = 0;
 	span->run_first = thread->run_count;
 	span->user = definition->user;
