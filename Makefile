@@ -156,7 +156,7 @@ check: deps
 
 ## check-slow: the end-to-end tests marked slow
 check-slow: deps
-	+$(Q)$(MAKE) all $(if $(wildcard tests/sim/sim.mk),sim)
+	+$(Q)$(MAKE) all $(if $(wildcard tests/sim/sim.mk),sim12)
 	+$(Q)$(MAKE) check-e2e MARK='slow and not gpu'
 
 ## check-gpu: the end-to-end tests that need an NVIDIA GPU

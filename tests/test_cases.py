@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TARE
+from conftest import ROOT, SIM, TARE
 
 pytest.importorskip("torch")
 
@@ -75,9 +75,7 @@ def check_ops(trace, path, line, text, where):
         assert sum(row["calls_per_pass"] for row in rows) == int(count), f"{where}: {name}"
 
 
-@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
-def test_case(path, run_traced, sim, python, syncs):
-    run = run_traced(sim([python, path]))
+def check_case(path, run, syncs):
     # A race of torch's own at its end, right after a backward(), with and without us: tests/sim/README.md.
     aborted = "terminate called without an active exception" in run.stderr
     assert run.returncode == 0 or aborted, run.stderr
@@ -98,3 +96,29 @@ def test_case(path, run_traced, sim, python, syncs):
         if "EXPECT-OPS" in line:
             check_ops(run.trace, path, number, line.split("EXPECT-OPS")[1], where)
     assert checked
+
+
+every_case = pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+
+
+@every_case
+def test_case(path, run_traced, sim, python, syncs):
+    check_case(path, run_traced(sim([python, path])), syncs)
+
+
+@pytest.fixture(scope="session")
+def python_cuda12():
+    """A Python whose torch is built for CUDA 12."""
+    if not (SIM / "stubs-cu12" / ".stamp").exists():
+        pytest.skip("there is no torch for CUDA 12 (make sim12)")
+    command = [ROOT / "scripts" / "venv.sh", "tests/requirements-cuda12.txt"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.slow
+@every_case
+def test_case_cuda12(path, run_traced, sim, python_cuda12, syncs):
+    run = run_traced(sim([python_cuda12, path], "--cuda", "12"))
+    check_case(path, run, syncs)
+    header = json.loads(subprocess.run([TARE, "info", "--format", "json", run.trace], capture_output=True).stdout)
+    assert "libcudart.so.12" in json.dumps(header)

@@ -41,6 +41,12 @@ sim:
 	+@$(MAKE) --no-print-directory -j$$(nproc) -f $(SIM)/sim.mk sim-all \
 		BUILD='$(BUILD)' PY='$(PY)' CC='$(CC)' V='$(V)' SIM_INNER=1
 
+## sim12: the same for a torch built for CUDA 12, of tests/requirements-cuda12.txt
+.PHONY: sim12
+sim12: sim
+	+@$(MAKE) --no-print-directory -j$$(nproc) -f $(SIM)/sim.mk sim-all BUILD='$(BUILD)' CC='$(CC)' V='$(V)' \
+		SIM_INNER=1 PY="$$(scripts/venv.sh tests/requirements-cuda12.txt)"
+
 sim-clean:
 	rm -rf $(SIM_OUT)
 
