@@ -7,6 +7,7 @@
 
 #include "analyzer/mainloop.h"
 #include "analyzer/model.h"
+#include "analyzer/origin.h"
 
 #define WAITS_NS      10e3 /* on average: less is no wait to speak of */
 #define POLLS         1000 /* queries in a pass: fewer are what programs and allocators do */
@@ -164,11 +165,9 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 	return number;
 }
 
-void findings_add_call(struct findings *findings, uint32_t number, uint32_t class,
-		       uint64_t duration)
+static void add_class(struct finding *finding, const struct finding_class *calls)
 {
-	struct finding *finding = &findings->rows[number];
-	uint32_t i = 0;
+	uint32_t i = 0, class = calls->class;
 
 	while (i < finding->class_count && finding->classes[i].class != class)
 		i++;
@@ -184,8 +183,14 @@ void findings_add_call(struct findings *findings, uint32_t number, uint32_t clas
 		else if (!finding->classes[0].class)
 			finding->classes[0].class = class;
 	}
-	finding->classes[i].count++;
-	finding->classes[i].sum += duration;
+	finding->classes[i].count += calls->count;
+	finding->classes[i].sum += calls->sum;
+}
+
+void findings_add_call(struct findings *findings, uint32_t number, uint32_t class,
+		       uint64_t duration)
+{
+	add_class(&findings->rows[number], &(struct finding_class){ class, 1, duration });
 }
 
 void findings_add_stack(struct findings *findings, uint32_t number, uint32_t stack,
@@ -197,6 +202,106 @@ void findings_add_stack(struct findings *findings, uint32_t number, uint32_t sta
 		return;
 	finding->stack = stack;
 	finding->stack_duration = duration;
+}
+
+/* ---------------------------------------------------------------- its end */
+
+static bool is_passed_over(const struct model *model, const struct loop_node *node)
+{
+	const struct def_code *code = &model->definitions.codes[node->code];
+
+	return origin_is_runner(code->file) || (!code->user && !node->launches);
+}
+
+/* The node of the nearest loop where most of its waits are. */
+static uint32_t nearest_node(const struct model *model, const struct finding *finding)
+{
+	const struct finding_loop *most = NULL;
+
+	for (uint32_t i = 0; i < finding->loop_count; i++) {
+		const struct finding_loop *in = &finding->loops[i];
+		const struct loop_node *node = &model->loops.nodes[in->node];
+
+		if (node->code == finding->key.loop_code && node->loop == finding->key.loop &&
+		    (!most || in->count > most->count))
+			most = in;
+	}
+	return most ? most->node : LOOP_NONE;
+}
+
+static void pass_over_loops(const struct model *model, struct finding *finding)
+{
+	const struct loop_node *nodes = model->loops.nodes;
+	uint32_t nearest = nearest_node(model, finding), at = nearest;
+
+	if (!nearest)
+		return;
+	finding->in_library = !model->definitions.codes[finding->key.loop_code].user;
+	while (at >= LOOP_FIRST && is_passed_over(model, &nodes[at]))
+		at = nodes[at].parent;
+	/* Threads of their own have such a loop for their main loop. */
+	if (at == LOOP_OTHER_THREADS || at == nearest)
+		return;
+	finding->key.loop_code = at >= LOOP_FIRST ? nodes[at].code : 0;
+	finding->key.loop = at >= LOOP_FIRST ? nodes[at].loop : 0;
+}
+
+/* The same loop of two rows: mostly the same passes. */
+static void join_loops(struct finding *into, const struct finding_loop *from)
+{
+	struct finding_loop *in = into->loops;
+
+	while (in < into->loops + into->loop_count && in->node != from->node)
+		in++;
+	if (in == into->loops + into->loop_count) {
+		if (into->loop_count < FINDING_LOOPS_MAX)
+			into->loops[into->loop_count++] = *from;
+		return;
+	}
+	in->count += from->count;
+	if (from->passes > in->passes) {
+		in->passes = from->passes;
+		in->interval_least = from->interval_least;
+		in->interval_most = from->interval_most;
+	}
+}
+
+static void join(struct findings *findings, uint32_t number, struct finding *from)
+{
+	struct finding *into = &findings->rows[number];
+
+	if (!into->count) {
+		*into = *from;
+		from->classes = NULL;
+		return;
+	}
+	into->count += from->count;
+	into->bytes = from->bytes > into->bytes ? from->bytes : into->bytes;
+	if (from->first_time < into->first_time)
+		into->first_time = from->first_time;
+	if (from->last_time > into->last_time)
+		into->last_time = from->last_time;
+	into->gap += from->gap;
+	into->queued.all += from->queued.all;
+	into->queued.own += from->queued.own;
+	into->in_library &= from->in_library;
+	for (uint32_t i = 0; i < from->loop_count; i++)
+		join_loops(into, &from->loops[i]);
+	for (uint32_t i = 0; i < from->class_count; i++)
+		add_class(into, &from->classes[i]);
+	findings_add_stack(findings, number, from->stack, from->stack_duration);
+}
+
+void findings_finish(struct model *model)
+{
+	struct findings old = model->findings;
+
+	model->findings = (struct findings){ 0 };
+	for (uint32_t i = 1; i < old.count; i++) {
+		pass_over_loops(model, &old.rows[i]);
+		join(&model->findings, row_of(&model->findings, &old.rows[i].key), &old.rows[i]);
+	}
+	findings_free(&old);
 }
 
 /* ---------------------------------------------------------------- once the trace was read */
@@ -255,7 +360,9 @@ static void classify(struct verdict *verdict, const struct finding_loop *in, dou
 		verdict->class = passes >= 2 ? CLASS_HOT : CLASS_ONCE;
 	} else {
 		verdict->class = CLASS_PERIODIC;
-		if ((double)(in->interval_most - in->interval_least) <= PERIOD_AGREES * mean)
+		/* Passes in a row, and then no more, are no period. */
+		if ((double)(in->interval_most - in->interval_least) <= PERIOD_AGREES * mean &&
+		    mean >= 2)
 			verdict->period = mean;
 	}
 }
@@ -266,9 +373,7 @@ static void classify(struct verdict *verdict, const struct finding_loop *in, dou
  */
 static bool is_set_up(const struct model *model, const struct finding *finding, uint32_t main_loop)
 {
-	const struct finding_key *key = &finding->key;
-
-	return main_loop && key->loop && !model->definitions.codes[key->loop_code].user &&
+	return main_loop && finding->in_library &&
 	       finding->last_time < model->loops.nodes[main_loop].first;
 }
 
@@ -289,7 +394,7 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 		struct finding_loop nearest = in_nearest(model, finding);
 
 		verdict.passes = passes_of(model, finding->key.loop_code, finding->key.loop);
-		verdict.per_pass = (double)finding->count / verdict.passes;
+		verdict.per_pass = (double)nearest.count / verdict.passes;
 		classify(&verdict, &nearest, verdict.passes);
 	} else if (finding->count > 1 && definitions_layer_off(&model->definitions, "frames")) {
 		verdict.class = CLASS_UNKNOWN;

@@ -74,6 +74,7 @@ struct finding {
 	uint32_t loop_count;
 	struct finding_class *classes;
 	uint32_t class_count, class_room;
+	bool in_library; /* the nearest loop is, or was, a library's */
 	uint32_t stack; /* of the longest call that has one: id of a STACK record; 0: none */
 	uint64_t stack_duration;
 };
@@ -95,6 +96,13 @@ void findings_add_call(struct findings *findings, uint32_t finding, uint32_t cla
 /* That call was made there. `stack`: id of a STACK record, or 0. */
 void findings_add_stack(struct findings *findings, uint32_t finding, uint32_t stack,
 			uint64_t duration);
+
+/*
+ * After the loops' end. Loops of libraries that launch nothing only move data, such as those that save,
+ * load or place a model, and those of notebooks run the program: the nearest loop is the one around them,
+ * and what then is the same place is one row.
+ */
+void findings_finish(struct model *model);
 
 void findings_free(struct findings *findings);
 

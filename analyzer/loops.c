@@ -390,12 +390,22 @@ uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node)
 	return calls;
 }
 
+static void note_launches(struct loops *loops, uint32_t row)
+{
+	for (uint32_t at = loops->row_cells[row]; at; at = loops->cells[at].next)
+		for (uint32_t i = loops->cells[at].node;
+		     i >= LOOP_FIRST && !loops->nodes[i].launches; i = loops->nodes[i].parent)
+			loops->nodes[i].launches = true;
+}
+
 /* Distinct operators of each loop. */
 static void count_rows(struct model *model)
 {
 	struct loops *loops = &model->loops;
 
 	for (uint32_t row = 1; row < loops->row_room && row < model->op_table.count; row++) {
+		if (model->op_table.rows[row].launches)
+			note_launches(loops, row);
 		if (model->op_table.rows[row].key.kind != OP_KIND_OPERATOR)
 			continue;
 		for (uint32_t at = loops->row_cells[row]; at; at = loops->cells[at].next)

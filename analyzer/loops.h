@@ -27,8 +27,8 @@ struct span;
 struct trace_reader;
 
 #define LOOP_NODES_MAX  (1u << 16)
-#define LOOP_OWN_MAX    16
-#define LOOP_UNSURE_MAX 8
+#define LOOP_OWN_MAX    64
+#define LOOP_UNSURE_MAX 32
 
 enum { LOOP_NONE, LOOP_MAIN_THREAD, LOOP_OTHER_THREADS, LOOP_FIRST };
 
@@ -54,6 +54,7 @@ struct loop_node {
 	bool doubtful_end; /* a generator was left with nothing but asking its iterator */
 	bool has_inner;    /* a loop of the same function lies in it */
 	bool passes_known; /* at the end */
+	bool launches;     /* at the end: an operator in it launches */
 };
 
 /* A loop that a thread is in. */

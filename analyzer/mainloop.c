@@ -14,7 +14,7 @@
 #define PASSES_LEAST 3
 #define TIME_SHARE   0.5 /* of the time after the start-up */
 #define DEVICE_BOUND 0.2 /* waits in a pass */
-#define INNER_SHARE  0.8 /* of the time and the operators of the loop around */
+#define INNER_SHARE  0.5 /* of the time and the operators of the loop around */
 
 double main_loop_scope(const struct model *model)
 {
@@ -49,9 +49,10 @@ static bool has_most_of(const struct loop_node *inner, const struct loop_node *o
 	       inner->row_count >= INNER_SHARE * outer->row_count;
 }
 
-static bool has_passes(const struct loop_node *node)
+static bool may_be_main(const struct model *model, const struct loop_node *node)
 {
-	return node->passes_known && node->passes >= PASSES_LEAST;
+	return node->passes_known && node->passes >= PASSES_LEAST &&
+	       !origin_is_runner(model->definitions.codes[node->code].file);
 }
 
 /* The outermost loop that has enough of the time; of several the one with most. */
@@ -65,7 +66,7 @@ static uint32_t outermost(const struct model *model)
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
 		uint32_t at = i;
 
-		if (!has_passes(&nodes[i]) || (double)nodes[i].time < least)
+		if (!may_be_main(model, &nodes[i]) || (double)nodes[i].time < least)
 			continue;
 		while (at >= LOOP_FIRST && (at == i || at != found))
 			at = nodes[at].parent;
@@ -84,7 +85,7 @@ uint32_t main_loop_find(const struct model *model)
 	for (uint32_t at = found;
 	     found && (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]);
 	     at = inner)
-		if (has_passes(&nodes[inner]))
+		if (may_be_main(model, &nodes[inner]))
 			found = inner;
 	return found;
 }
@@ -142,7 +143,7 @@ uint32_t main_loop_candidates(const struct model *model, uint32_t chosen, uint32
 
 		while (root >= LOOP_FIRST)
 			root = nodes[root].parent;
-		if (i == chosen || root != LOOP_MAIN_THREAD || !has_passes(&nodes[i]) ||
+		if (i == chosen || root != LOOP_MAIN_THREAD || !may_be_main(model, &nodes[i]) ||
 		    (double)nodes[i].time < least)
 			continue;
 		for (at = count; at && nodes[found[at - 1]].time < nodes[i].time; at--)

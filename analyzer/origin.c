@@ -71,6 +71,20 @@ bool origin_is_import(const char *file)
 	return !strncmp(file, "<frozen importlib", 17);
 }
 
+bool origin_is_runner(const char *file)
+{
+	static const char *const runners[] = { "IPython/core/", "ipykernel/", "asyncio/",
+					       "tornado/",      "_pytest/",   "pluggy/" };
+	const char *behind = behind_packages(file);
+
+	if (!behind)
+		behind = behind_library(file);
+	for (unsigned i = 0; behind && i < sizeof(runners) / sizeof(*runners); i++)
+		if (!strncmp(behind, runners[i], strlen(runners[i])))
+			return true;
+	return false;
+}
+
 /* Where a file's name begins to say something. */
 static const char *short_start(const char *file)
 {

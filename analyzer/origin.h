@@ -16,6 +16,9 @@ bool origin_is_user(const char *file, const char *name);
 /* Part of the interpreter's import machinery. */
 bool origin_is_import(const char *file);
 
+/* Runs the program's own code from a loop: a notebook's or shell's cells, an event loop's tasks. */
+bool origin_is_runner(const char *file);
+
 /*
  * For people: without the folders of the interpreter's libraries ("torch/nn/modules/linear.py"); of the
  * user's own files the last part. Free it.

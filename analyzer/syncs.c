@@ -151,6 +151,15 @@ uint32_t syncs_count(const struct syncs *syncs, enum sync_section section, bool 
 	return count;
 }
 
+static void set_place(struct table *table, const struct model *model, unsigned column,
+		      uint32_t code, uint32_t site)
+{
+	char *place = site_text(model, code, site);
+
+	table_set_text(table, column, place);
+	free(place);
+}
+
 static void set_site(struct table *table, const struct model *model, unsigned text, unsigned file,
 		     uint32_t code, uint32_t site)
 {
@@ -158,12 +167,8 @@ static void set_site(struct table *table, const struct model *model, unsigned te
 
 	if (!code)
 		return;
-	if (text < COLUMNS) {
-		char *place = site_text(model, code, site);
-
-		table_set_text(table, text, place);
-		free(place);
-	}
+	if (text < COLUMNS)
+		set_place(table, model, text, code, site);
 	table_set_text(table, file, model->definitions.codes[code].file);
 	if (line)
 		table_set_number(table, file + 1, line);
@@ -212,10 +217,14 @@ static void add_row(struct table *table, const struct model *model, const struct
 	char name[80];
 
 	table_add_row(table);
-	table_set_text(table, COLUMN_SITE, "?");
+	snprintf(name, sizeof(name), "thread %s", thread->name);
+	table_set_text(table, COLUMN_SITE, name);
 	set_site(table, model, COLUMN_SITE, COLUMN_SITE_FILE, key->code, key->site);
 	set_site(table, model, COLUMN_USER, COLUMN_USER_FILE, key->user_code, key->user_site);
-	if (same)
+	/* In a backward of the program's own, the line that waits for it. */
+	if (key->backward_code && (same || !key->user_code))
+		set_place(table, model, COLUMN_USER, key->backward_code, key->backward_site);
+	else if (same)
 		table_set_blank(table, COLUMN_USER);
 	set_site(table, model, COLUMNS, COLUMN_BACKWARD_FILE, key->backward_code,
 		 key->backward_site);
@@ -288,6 +297,21 @@ void syncs_print_section(const struct syncs *syncs, enum sync_section section, b
 	table_free(table);
 }
 
+/* The line that waits, and how the program got there. Free it. */
+static char *both_places(const struct model *model, const struct finding_key *key)
+{
+	char *site = site_text(model, key->code, key->site);
+	char *user = site_text(model, key->user_code, key->user_site), *out;
+
+	if (!site || !user || !strcmp(site, user))
+		out = strdup(site ? site : user ? user : "?");
+	else if (asprintf(&out, "%s (%s)", site, user) < 0)
+		out = strdup("?");
+	free(site);
+	free(user);
+	return out;
+}
+
 void syncs_print_hints(const struct syncs *syncs, uint32_t top)
 {
 	const char *said[32];
@@ -308,12 +332,11 @@ void syncs_print_hints(const struct syncs *syncs, uint32_t top)
 		if (!hint || before < count || count == 32)
 			continue;
 		said[count++] = hint;
-		char *place =
-			site_text(syncs->model, finding->key.user_code, finding->key.user_site);
+		char *place = both_places(syncs->model, &finding->key);
 		char *text, *safe;
 
-		if (asprintf(&text, "%s %s: %s%s", place ? place : "?",
-			     finding_kind_names[finding->key.kind], hint,
+		if (asprintf(&text, "%s %s: %s%s", place, finding_kind_names[finding->key.kind],
+			     hint,
 			     syncs->rows[i].verdict.earlier_work ?
 				     ". It waits for GPU work queued before: at another place it would wait "
 				     "as long" :

@@ -195,6 +195,26 @@ static enum design design_around(struct model *model, const struct model_thread 
 	return found;
 }
 
+/*
+ * Who synchronises without an operator: the program, by its own line or one of the ways that PyTorch and
+ * others offer; or a library, in native code that it calls, or on a thread of its own.
+ */
+static bool is_asked_for(const struct model *model, const struct span *frame)
+{
+	static const char *const ways[] = {
+		"/torch/cuda/", "/torch/accelerator/", "/torch/distributed/distributed_c10d.py",
+		"/cupy/",       "/numba/cuda/",        "/cuda/bindings/",
+		"/cuda/core/",
+	};
+
+	if (!frame->code)
+		return model->definitions.code_count <= 1;
+	for (unsigned i = 0; !frame->user && i < sizeof(ways) / sizeof(*ways); i++)
+		if (strstr(model->definitions.codes[frame->code].file, ways[i]))
+			return true;
+	return frame->user;
+}
+
 /* `op`: the place of the innermost operator, or 0. */
 static struct finding_key key_of(struct model *model, const struct model_thread *thread,
 				 enum finding_kind kind, uint32_t op)
@@ -204,7 +224,7 @@ static struct finding_key key_of(struct model *model, const struct model_thread 
 		thread->context_count ? &thread->contexts[thread->context_count - 1] : NULL;
 	struct finding_key key = {
 		.kind = kind,
-		.explicit = !op && kind != FINDING_MEMORY,
+		.explicit = !op && kind != FINDING_MEMORY && is_asked_for(model, frame),
 		.design = design_around(model, thread),
 		.op_kind = OP_KIND_SECTION,
 		.code = frame->code,

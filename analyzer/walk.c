@@ -702,5 +702,6 @@ void walk_finish(struct model *model)
 	process_settle(model, end);
 	waits_finish(model);
 	loops_finish(model, end);
+	findings_finish(model);
 	account_size(&model->process, LINE_COUNT);
 }

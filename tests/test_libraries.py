@@ -131,11 +131,22 @@ def test_transformers(findings):
     # A callback of the program's.
     (callback,) = at(result, "library_transformers.py", line_of("transformers", "torch.isnan(p)"))
     assert (callback["class"], callback["main_per_pass"]) == ("hot", 2)
+    # A checkpoint is one row, with its period.
+    (checkpoint,) = at(result, "torch/storage.py")
+    assert (checkpoint["class"], checkpoint["period"]) == ("periodic", 32)
+    assert "saved" in checkpoint["hint"]
+    # The loop over tokens, in generate().
+    tokens = at(result, "transformers/generation/utils.py")
+    assert any(one["loop"]["passes"] == 7 * 5 - 5 and one["per_pass"] == 1 for one in tokens)
 
 
 def test_torchvision(findings):
     (result,) = findings("torchvision")
-    assert main_loop(result)[0].endswith("library_torchvision.py")
+    # Batches, not epochs.
+    assert main_loop(result)[0].endswith("library_torchvision.py") and main_loop(result)[1] == 24
+    # The model is saved once.
+    (saved,) = at(result, "torch/storage.py")
+    assert (saved["class"], saved["loop"]["file"]) == ("once", None)
     read = line_of("torchvision", "losses.update(loss.item()")
     (loss,) = at(result, "library_torchvision.py", read)
     assert (loss["kind"], loss["class"], loss["per_pass"]) == ("scalar-read", "hot", 1)
@@ -163,7 +174,10 @@ def test_accelerate(findings):
     # A backward in Python, and who waits for it.
     (custom,) = at(result, "library_accelerate.py", line_of("accelerate", "grad.abs().max()"))
     assert custom["op"] == "aten::is_nonzero"
+    assert custom["user_site"] == custom["site"]
     assert custom["backward_site"]["line"] == line_of("accelerate", "accelerator.backward(loss)")
+    (saved,) = at(result, "torch/storage.py")
+    assert (saved["class"], saved["period"]) == ("periodic", 16)
     (generator,) = at(result, "library_accelerate.py", line_of("accelerate", "right += sum("))
     assert generator["site"]["function"].endswith("<genexpr>")
 
@@ -177,5 +191,8 @@ def test_ddp(findings):
         assert (loss["class"], loss["main_per_pass"]) == ("hot", 1)
         (mean,) = at(result, "library_ddp.py", line_of("ddp", "return value.item()"))
         assert (mean["class"], mean["period"]) == ("periodic", 8)
-        # The reducer's own statistics.
-        assert at(result, "torch/nn/parallel/distributed.py")
+        # The reducer's own statistics: nobody asked for them.
+        (events,) = [one for one in at(result, "torch/nn/parallel/distributed.py") if one["kind"] == "event-sync"]
+        assert (events["explicit"], events["hint"]) == (False, None)
+        (native,) = [one for one in result["findings"] if not one["site"]]
+        assert "gloo" in native["thread"] and not native["explicit"]
