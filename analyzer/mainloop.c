@@ -49,9 +49,12 @@ static bool has_most_of(const struct loop_node *inner, const struct loop_node *o
 	       inner->row_count >= INNER_SHARE * outer->row_count;
 }
 
+/* Not what the interpreter runs while it ends. */
 static bool may_be_main(const struct model *model, const struct loop_node *node)
 {
-	return node->passes_known && node->passes >= PASSES_LEAST &&
+	bool at_exit = model->program_end && node->first >= model->program_end;
+
+	return !at_exit && node->passes_known && node->passes >= PASSES_LEAST &&
 	       !origin_is_runner(model->definitions.codes[node->code].file);
 }
 

@@ -146,7 +146,7 @@ def test_torchvision(findings):
     assert main_loop(result)[0].endswith("library_torchvision.py") and main_loop(result)[1] == 24
     # The model is saved once.
     (saved,) = at(result, "torch/storage.py")
-    assert (saved["class"], saved["loop"]["file"]) == ("once", None)
+    assert (saved["class"], saved["loop"]) == ("once", None)
     read = line_of("torchvision", "losses.update(loss.item()")
     (loss,) = at(result, "library_torchvision.py", read)
     assert (loss["kind"], loss["class"], loss["per_pass"]) == ("scalar-read", "hot", 1)
