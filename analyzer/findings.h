@@ -75,7 +75,7 @@ struct finding {
 	struct finding_class *classes;
 	uint32_t class_count, class_room;
 	bool in_library; /* the nearest loop is, or was, a library's */
-	uint32_t stack; /* of the longest call that has one: id of a STACK record; 0: none */
+	uint32_t stack;  /* of the longest call that has one: id of a STACK record; 0: none */
 	uint64_t stack_duration;
 };
 

@@ -38,7 +38,7 @@ static void yield(void)
 		static any_function *real;                                                         \
                                                                                                    \
 		if (!real)                                                                         \
-			real = (any_function *)tare_find_function(soname, soname, #function);              \
+			real = (any_function *)tare_find_function(soname, soname, #function);      \
 		if (!real)                                                                         \
 			return CUPTI_NOT_INITIALIZED;                                              \
 		yield();                                                                           \
