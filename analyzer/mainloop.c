@@ -88,7 +88,8 @@ uint32_t main_loop_find(const struct model *model)
 	for (uint32_t at = found;
 	     found && (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]);
 	     at = inner)
-		if (may_be_main(model, &nodes[inner]))
+		/* One that turns once in each pass leaves out what happens around it. */
+		if (may_be_main(model, &nodes[inner]) && nodes[inner].passes > nodes[found].passes)
 			found = inner;
 	return found;
 }
