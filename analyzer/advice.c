@@ -69,6 +69,20 @@ static void add_place(struct advice *advice, uint32_t code, uint32_t line, doubl
 	place->saves_ns += saves_ns;
 }
 
+/* Of what a library's loop does, your line is the same for all: then it is the library's. */
+static void add_site(const struct sight *sight, struct advice *advice, uint32_t code, uint32_t site,
+		     uint32_t user_code, uint32_t user_site, const double figures[3])
+{
+	const struct model *model = sight->model;
+	bool in_library = code &&
+			  !model->definitions.codes[model->loops.nodes[sight->loop].code].user;
+
+	add_place(advice, in_library ? code : user_code,
+		  in_library ? site_line(model, code, site) :
+			       site_line(model, user_code, user_site),
+		  figures[0], figures[1], figures[2]);
+}
+
 static double published_ns(const char *name)
 {
 	for (unsigned i = 0; i < bench_row_count; i++)
@@ -134,9 +148,8 @@ static void find_direction(const struct sight *sight, struct advice *advice, uin
 		    is_one_of(model->definitions.ops[row->key.op], copiers,
 			      sizeof(copiers) / sizeof(*copiers)))
 			ns = row_call_ns(model, row);
-		add_place(&found, row->key.user_code,
-			  site_line(model, row->key.user_code, row->key.user_site), copies * calls,
-			  ns * calls, 0);
+		add_site(sight, &found, row->key.code, row->key.site, row->key.user_code,
+			 row->key.user_site, (const double[]){ copies * calls, ns * calls, 0 });
 	}
 	/* One of them stays. */
 	for (uint32_t i = 0; i < found.count && found.per_pass >= 2; i++) {
@@ -163,9 +176,8 @@ static void find_SYNCS(const struct sight *sight, struct advice *advice)
 		double cost = sync->verdict.wait_ns / (double)sync->finding->count * per_pass;
 
 		if (sync->section == SYNC_HIDDEN && sync->verdict.in_main && per_pass > 0)
-			add_place(advice, key->user_code,
-				  site_line(sight->model, key->user_code, key->user_site), per_pass,
-				  cost, cost);
+			add_site(sight, advice, key->code, key->site, key->user_code,
+				 key->user_site, (const double[]){ per_pass, cost, cost });
 	}
 }
 
