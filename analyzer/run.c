@@ -66,7 +66,10 @@ static char *program_of(const char *command)
 			if (asprintf(&program, "-m %s", module) < 0)
 				program = NULL;
 		} else if (!strcmp(word, "-c")) {
-			program = strdup(word);
+			/* Its own command lines: what was spawned is in the parent's. */
+			program = rest && !strncmp(rest, "from multiprocessing.", 21) ?
+					  strndup(rest + 5, strcspn(rest + 5, " ")) :
+					  strdup(word);
 		} else if (!strcmp(word, "-X") || !strcmp(word, "-W")) {
 			strsep(&rest, " ");
 		} else if (*word != '-') {
