@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,7 @@ struct measured {
 	struct c_kind kinds[KINDS_MAX];
 	unsigned kind_count;
 	char folder[64];
+	int processor;
 };
 
 static int by_value(const void *left, const void *right)
@@ -96,7 +98,20 @@ static char *say(const char *format, ...)
 
 /* ---------------------------------------------------------------- a process */
 
-static void become(const char *python, const char *library, const char *output, int out)
+/* On one processor, so that bare and traced are on the same. */
+static void stay(int processor)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	if (processor >= 0 && processor < CPU_SETSIZE) {
+		CPU_SET(processor, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+}
+
+static void become(const char *python, const char *library, const char *output, int processor,
+		   int out)
 {
 	for (unsigned id = 0; id < KNOB_COUNT; id++) {
 		char name[64];
@@ -110,6 +125,7 @@ static void become(const char *python, const char *library, const char *output, 
 		setenv(KNOB_PREFIX "OUTPUT", output, 1);
 		setenv(KNOB_PREFIX "CALIBRATION", CALIBRATION_MEASURE, 1);
 	}
+	stay(processor);
 	int nothing = open("/dev/null", O_RDWR);
 	dup2(nothing, 0);
 	dup2(out, 1);
@@ -132,7 +148,7 @@ static bool run(struct measured *measured, const char *python, const char *libra
 		return false;
 	pid_t pid = fork();
 	if (pid == 0)
-		become(python, library, output, ends[1]);
+		become(python, library, output, measured->processor, ends[1]);
 	close(ends[1]);
 	FILE *file = fdopen(ends[0], "r");
 	while (file && fscanf(file, "%31s %lf %lf", name, &count, &ns) == 3)
@@ -368,6 +384,7 @@ bool calibrate_measure(struct calibrate_result *result, const char *python, cons
 	char trace[128];
 	bool fine = true;
 
+	measured->processor = sched_getcpu();
 	snprintf(measured->folder, sizeof(measured->folder), "%s/tare-calibrate-XXXXXX",
 		 temporary && strlen(temporary) < 32 && *temporary ? temporary : "/tmp");
 	if (!mkdtemp(measured->folder)) {

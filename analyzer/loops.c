@@ -17,14 +17,22 @@
 
 /* ---------------------------------------------------------------- start */
 
-static uint32_t direct_distance(struct trace_reader *reader)
+static bool is_generator(const struct model *model, uint32_t code)
+{
+	return model->definitions.codes[code].flags & CODE_GENERATOR_FLAGS;
+}
+
+/* Generators that go on are entered at another distance: they do not count. */
+static uint32_t direct_distance(const struct model *model, struct trace_reader *reader)
 {
 	uint32_t *counts = memory_zero(1024, sizeof(*counts)), frames = 0, events = 0, found = 0;
 	struct trace_batch batch;
 
 	while (events < PEEK_FRAMES && trace_next_batch(reader, &batch)) {
 		for (uint32_t i = 0; i < batch.count; i++)
-			if (batch.events[i].code == TRACE_FRAME) {
+			if (batch.events[i].code == TRACE_FRAME &&
+			    !is_generator(model, id_map_get(&model->definitions.code_ids,
+							    batch.events[i].fields[0]))) {
 				counts[batch.events[i].fields[2] >> 1 & 1023]++;
 				frames++;
 			}
@@ -41,7 +49,7 @@ void loops_start(struct model *model, struct trace_reader *reader)
 {
 	struct loops *loops = &model->loops;
 
-	loops->direct = direct_distance(reader);
+	loops->direct = direct_distance(model, reader);
 	loops->carries = memory_zero(model->definitions.code_count, sizeof(*loops->carries));
 	memory_grow(loops->nodes, LOOP_FIRST, loops->room);
 	loops->count = LOOP_FIRST;
@@ -142,6 +150,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.frame = (uint32_t)(frame - thread->stack),
 		.entered = now,
 		.pass_start = now,
+		.entered_weight = thread->weight,
 		.pass_weight = thread->weight,
 		.pass = node->passes,
 		.imports = model->import_units,
@@ -153,11 +162,6 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		mark(model, thread, thread->run_count - 1);
 	}
 	frame->flags |= SPAN_LOOPS;
-}
-
-static bool is_generator(const struct model *model, uint32_t code)
-{
-	return model->definitions.codes[code].flags & CODE_GENERATOR_FLAGS;
 }
 
 /* A pass ends, whose time counts: without what tare itself took of it. */
@@ -194,6 +198,7 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 	uint64_t time = end > run->entered ? end - run->entered : 0;
 
 	node->time += time > imports ? time - imports : 0;
+	node->weight += thread->weight - run->entered_weight;
 	if (!generator && !run->asked)
 		add_pass(node, run, thread, end);
 	if (run->accounted) {
@@ -423,10 +428,10 @@ void loops_startup(struct model *model, uint64_t now)
 	struct model_thread *thread = model->main;
 
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
-		model->loops.nodes[i].time = 0;
+		model->loops.nodes[i].time = model->loops.nodes[i].weight = 0;
 	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
-		thread->runs[i].pass_weight = thread->weight;
+		thread->runs[i].entered_weight = thread->runs[i].pass_weight = thread->weight;
 		thread->runs[i].imports = model->import_units;
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);

@@ -38,8 +38,9 @@ struct loop_node {
 	uint32_t depth;
 	uint32_t open; /* runs that are; of recursion several */
 	uint64_t runs, passes;
-	uint64_t first; /* when it was first entered */
-	uint64_t time;  /* of its runs, clock units, since the start-up, without imports */
+	uint64_t first;  /* when it was first entered */
+	uint64_t time;   /* of its runs, clock units, since the start-up, without imports */
+	uint64_t weight; /* of it, what tare took */
 	struct histogram pass_times;
 	/* Of the process, in its runs: where it may be the main loop. */
 	struct account account;
@@ -62,9 +63,9 @@ struct loop_run {
 	uint32_t node, loop;
 	uint32_t frame; /* its place on the stack */
 	uint64_t entered, pass_start;
-	uint64_t pass_weight; /* the thread's, when the pass began */
-	uint64_t pass;        /* number of its present pass in the node: threads may share one */
-	uint64_t imports;     /* of the main thread, until it was entered */
+	uint64_t entered_weight, pass_weight; /* the thread's weight then */
+	uint64_t pass;    /* number of its present pass in the node: threads may share one */
+	uint64_t imports; /* of the main thread, until it was entered */
 	struct graph_mark graph;
 	bool accounted; /* the process's account as of `entered` is in the thread's marks */
 	bool recursive; /* the node has another run around */

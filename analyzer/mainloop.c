@@ -172,12 +172,10 @@ bool main_loop_ledger(struct model *model, uint32_t number, struct ledger *ledge
 
 double main_loop_ns(struct model *model, uint32_t number)
 {
-	double time = (double)model->loops.nodes[number].time;
-	struct ledger ledger;
+	const struct loop_node *node = &model->loops.nodes[number];
+	double weight = (double)node->weight / WEIGHT_SCALE;
 
-	if (main_loop_ledger(model, number, &ledger))
-		time -= ledger.lines[LINE_tare];
-	return model_ns(model, time);
+	return model_ns(model, fmax((double)node->time - weight, 0));
 }
 
 static double pass_mean_ns(struct model *model, uint32_t number)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+from bench_weight import bench_weight
 from servers import BUILD, HERE, TARE, difference, has_gpu, ratios, run, servers
 
 ALL = "frames,ops,cuda"
@@ -36,6 +37,9 @@ class Row:
             return "not measured"
         if self.budget is None:
             return ""
+
+        if self.better == "near":
+            return "met" if abs(value) <= self.budget else "MISSED"
 
         def within(limit):
             return value <= limit if self.better == "below" else value >= limit
@@ -293,8 +297,13 @@ def cpu_name():
     return platform.processor()
 
 
+def weight_part(options, folder):
+    return bench_weight(options, folder, Row)
+
+
 PARTS = {"loop": bench_loop, "events": bench_events, "start": bench_start, "memory": bench_memory,
-         "report": bench_report, "rows": bench_rows}
+         "report": bench_report, "rows": bench_rows,
+         "weight": weight_part}
 
 
 def main():
@@ -304,6 +313,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="of tare bench")
     parser.add_argument("--rounds", type=int, default=2, help="of each run of tare bench")
     parser.add_argument("--spans", type=int, default=50_000_000, help="of the long generated trace")
+    parser.add_argument("--programs", help="of the part weight: of passes.py, all if not told")
     parser.add_argument("--only", default=",".join(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--out", type=pathlib.Path, default=BUILD / "bench")
     options = parser.parse_args()

@@ -50,6 +50,27 @@ def time_steps(step, tool, count, unmeasured=0):
     return times
 
 
+def make_step(device):
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    layers = []
+    for _ in range(4):
+        layers += [nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU()]
+    model = nn.Sequential(*layers, nn.Linear(64, 10)).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    loss_function = nn.CrossEntropyLoss()
+    batch = torch.randn(8, 64, device=device)
+    target = torch.randint(0, 10, (8,)).to(device)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_function(model(batch), target)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return step
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=300)
@@ -59,24 +80,7 @@ def main():
     parser.add_argument("--tool", default="none")
     options = parser.parse_args()
 
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    layers = []
-    for _ in range(4):
-        layers += [nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU()]
-    model = nn.Sequential(*layers, nn.Linear(64, 10)).to(options.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    loss_function = nn.CrossEntropyLoss()
-    batch = torch.randn(8, 64, device=options.device)
-    target = torch.randint(0, 10, (8,)).to(options.device)
-
-    def step():
-        optimizer.zero_grad()
-        loss = loss_function(model(batch), target)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
+    step = make_step(options.device)
     for _ in range(options.warmup):
         step()
     if options.serve:
