@@ -108,7 +108,7 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 	if (span->flags & SPAN_CALL)
 		end_call(model, thread, span, result, now);
 	if (span->kind == TRACE_TARE)
-		thread->weight += (now - span->enter) << WEIGHT_BITS;
+		weigh_tare(thread, now - span->enter);
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
 	if (span->flags & SPAN_IMPORT && thread == model->main && model->startup_ended)

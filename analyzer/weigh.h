@@ -25,9 +25,17 @@ static inline void weigh_mark(struct model *model, struct model_thread *thread)
 		   model->weights.rates[model->weights.mark].outside);
 }
 
+/* A span of tare's own ends: in Python code it held the GIL. */
+static inline void weigh_tare(struct model_thread *thread, uint64_t duration)
+{
+	thread->weight += duration << WEIGHT_BITS;
+	if (thread->stack[thread->top - 1].kind == TRACE_FRAME)
+		thread->python_tare += duration << WEIGHT_BITS;
+}
+
 static inline uint64_t python_weight(const struct model_thread *thread)
 {
-	return thread->account.weight[LINE_python_user] +
+	return thread->python_tare + thread->account.weight[LINE_python_user] +
 	       thread->account.weight[LINE_python_library];
 }
 

@@ -1,7 +1,8 @@
 """Is what tare takes out of a trace what it put into the program? The part `weight` of bench.py.
 
-The same passes bare and traced in turn (servers.py). Uncorrected: how much slower a traced pass is. Corrected: the same
-with the share that `tare report` takes out of the passes of that loop taken out of it: 0 is meant.
+The same passes bare and traced in turn (servers.py). Uncorrected: how much slower a traced pass is by the program's own
+clock. Corrected: what `tare report` says that a pass takes, against the bare program's: 0 is meant. Medians of all passes
+of some processes: a pass is short, and what else this machine does falls into few of them.
 """
 import json
 import os
@@ -11,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-from servers import HERE, TARE, ratios, servers
+from servers import HERE, TARE, servers
 
 ALL = "frames,ops,cuda"
 PASSES = HERE / "passes.py"
@@ -42,28 +43,30 @@ def calibrate(python):
     subprocess.run([TARE, "calibrate", python], check=True, stdout=subprocess.DEVNULL)
 
 
-def taken_out(trace):
-    """Of the passes' time, what tare says is its own; and how far that may be off."""
+def pass_ns(trace):
+    """The median pass of the loop in passes.py, by its trace."""
     done = subprocess.run([TARE, "report", "--format", "json", "--loop", f"passes.py:{LINE}", trace], check=True,
                           capture_output=True, text=True)
-    loop = json.loads(done.stdout)["loops"][0]
-    return 1 - loop["pass_ns"]["mean"] * loop["passes"] / loop["total_ns"]
+    return json.loads(done.stdout)["loops"][0]["pass_ns"]["median"]
 
 
 def measure(options, folder, python, program, count, sim):
-    """Percent that a traced pass is slower, uncorrected and corrected: of each set of processes."""
+    """Percent that a traced pass is slower than a bare one, by the program and by tare: of each set of processes."""
     raw, corrected = [], []
     command = [python, PASSES, program]
     for number in range(options.sets):
-        trace = folder / f"{program}-{number}" / "traces"
-        trace.mkdir(parents=True, exist_ok=True)
-        with servers((command, None, None, sim), (command, ALL, f"{trace}/%p.tare", sim)) as (bare, traced):
-            pid = traced.process.pid
-            ratio, = ratios(bare, [traced], options.slices, count)
-        share = taken_out(trace / f"{pid}.tare")
-        raw.append((ratio - 1) * 100)
-        corrected.append((ratio * (1 - share) - 1) * 100)
-        for path in trace.iterdir():
+        traces = folder / f"{program}-{number}"
+        traces.mkdir(exist_ok=True)
+        times = {False: [], True: []}
+        with servers((command, None, None, sim), (command, ALL, f"{traces}/%p.tare", sim)) as both:
+            pid = both[1].process.pid
+            for turn in range(2 * options.slices):
+                is_traced = turn % 4 in (1, 2)
+                times[is_traced].append(both[is_traced].ask(count))
+        bare = statistics.median(times[False])
+        raw.append((statistics.median(times[True]) / bare - 1) * 100)
+        corrected.append((pass_ns(traces / f"{pid}.tare") / bare - 1) * 100)
+        for path in traces.iterdir():
             path.unlink()
     return raw, corrected
 
@@ -87,5 +90,6 @@ def bench_weight(options, folder, row_of):
             row = row_of(f"{name}: tare's own taken out", "% off", 2, better="near")
             row.values = corrected
             rows += [uncorrected, row]
-            print(f"  {name}: {statistics.median(raw):+.1f} % -> {statistics.median(corrected):+.1f} %  {corrected}", file=sys.stderr, flush=True)
+            print(f"  {name}: {statistics.median(raw):+.1f} %, tare's own taken out "
+                  + ", ".join(f"{value:+.1f} %" for value in corrected), file=sys.stderr, flush=True)
     return rows
