@@ -287,7 +287,10 @@ static void print_line(const char *title, const char *text)
 {
 	char *safe = text_escape(text);
 
-	printf("  %-10s%s\n", title, safe);
+	/* Paths are not broken: they are there to be copied. */
+	printf("  %-9s", title);
+	output_wrapped(safe, 11, 14);
+	putchar('\n');
 	free(safe);
 }
 
@@ -315,8 +318,9 @@ static void print_head(const struct info *info)
 		const struct def_layer *layer = &definitions->layers[i];
 		char *name = text_escape(layer->name), *detail = text_escape(layer->detail);
 
-		printf("  %-10s%-12s %-8s%s\n", i ? "" : "layers", name, layer_state(layer),
-		       detail);
+		printf("  %-10s%-12s %-7s", i ? "" : "layers", name, layer_state(layer));
+		output_wrapped(detail, 32, 35);
+		putchar('\n');
 		free(name);
 		free(detail);
 	}
@@ -333,7 +337,7 @@ static void print_size(const struct info *info)
 	       text_count(events, (double)summary->events), text_count(spans, (double)info->spans));
 	if (info->spans)
 		printf(", %.2f bytes a span", bytes_per_span(info));
-	printf("; definitions %s", text_bytes(size, (double)summary->definition_bytes));
+	printf("\n  %-10sdefinitions %s", "", text_bytes(size, (double)summary->definition_bytes));
 	printf("\n  %-10s%u, clock %s, %.4f ns a unit", "format", info->header->version,
 	       clock_name(info->header), info->unit_ns);
 	if (info->header->negative_steps)

@@ -79,9 +79,10 @@ static int read_allowed(struct gate *gate, const char *path)
 			.line = line,
 		};
 	}
+	int error = ferror(file) ? errno : 0;
 	free(text);
 	fclose(file);
-	return STATUS_FINE;
+	return error ? complain("%s: %s", path, strerror(error)) : STATUS_FINE;
 }
 
 /* Whether the pattern fits the end of "path/file.py:44" or "path/file.py:function". */
@@ -272,6 +273,9 @@ int gate_run(struct gate *gate, const struct gate_options *options, struct syncs
 	if (options->baseline &&
 	    (status = compare_with(syncs, options->baseline, command)) != STATUS_FINE)
 		return status;
+	if (!gate->asked && (options->allow || options->baseline))
+		warn("%s decides nothing without --fail-on or --max-per-pass",
+		     options->baseline ? "--baseline" : "--allow");
 	for (uint32_t i = 0; i < syncs->count; i++) {
 		syncs->rows[i].fails = fails(options, &syncs->rows[i]);
 		gate->failed += syncs->rows[i].fails;

@@ -127,41 +127,73 @@ json_t *headline_json(const struct run *run)
 	return json;
 }
 
-static void add(FILE *out, const char *before, const char *text)
-{
-	if (text) {
-		char *safe = text_escape(text);
+#define HEADLINE_ITEMS 6
 
-		fprintf(out, "%s%s", before, safe);
-		free(safe);
+struct headline {
+	char *items[HEADLINE_ITEMS];
+	unsigned count;
+};
+
+static void add(struct headline *line, const char *before, const char *text)
+{
+	char *item;
+
+	if (!text || asprintf(&item, "%s%s", before, text) < 0)
+		return;
+	line->items[line->count] = text_escape(item);
+	free(item);
+	/* A program's name may be of any length. */
+	char *whole = line->items[line->count];
+	line->items[line->count++] = text_shorten(whole, output_width() / 2, TEXT_CUT_START);
+	free(whole);
+}
+
+/* What does not fit beside the wall time goes to the next line. */
+static void print_items(const struct headline *line, const char *right)
+{
+	unsigned width = output_width(), at = 0, end = text_width(right) + 2;
+	bool first = true;
+
+	printf("%s", output_style(STYLE_HEADING));
+	for (unsigned i = 0; i < line->count; i++) {
+		unsigned item = text_width(line->items[i]) + 2;
+
+		if (at && at + item + (first ? end : 0) > width) {
+			if (first)
+				printf("%s%*s%s", output_style(STYLE_PLAIN),
+				       (int)(width - at - text_width(right)), "", right);
+			printf("\n");
+			first = false;
+			at = 0;
+		}
+		printf("%s%s", at || !first ? "  " : "", line->items[i]);
+		at += item - (at || !first ? 0 : 2);
 	}
+	if (first)
+		printf("%s%*s%s", output_style(STYLE_PLAIN),
+		       at + end > width ? 2 : (int)(width - at - text_width(right)), "", right);
+	printf("%s\n", output_style(STYLE_PLAIN));
 }
 
 void headline_print(const struct run *run)
 {
 	const struct process *process = run->chosen;
 	const struct definitions *definitions = &process->model.definitions;
-	char wall[TEXT_NUMBER_ROOM], lifetime[TEXT_NUMBER_ROOM], *left, *right;
+	const char *device = definitions_info(definitions, "device");
+	char wall[TEXT_NUMBER_ROOM], lifetime[TEXT_NUMBER_ROOM], pid[24];
+	char right[TEXT_NUMBER_ROOM + 8];
 	char *cuda = cuda_runtimes(&process->model);
-	size_t left_size, right_size;
-	FILE *out = open_memstream(&left, &left_size);
+	struct headline line = { .count = 0 };
 
-	add(out, "", process->program ? process->program : "?");
-	fprintf(out, "  pid %u", process->header.pid);
-	add(out, "  rank ", process->rank);
-	add(out, "  python ", definitions_info(definitions, "python"));
-	add(out, "  torch ", definitions_info(definitions, "torch"));
-	add(out, "  ",
-	    definitions_info(definitions, "device") ? definitions_info(definitions, "device") :
-						      cuda);
-	fclose(out);
-	out = open_memstream(&right, &right_size);
-	fprintf(out, "wall %s", text_ns(wall, process->wall_ns));
-	fclose(out);
-
-	int pad = (int)output_width() - (int)text_width(left) - (int)text_width(right);
-	printf("%s%s%s%*s%s\n", output_style(STYLE_HEADING), left, output_style(STYLE_PLAIN),
-	       pad > 2 ? pad : 2, "", right);
+	snprintf(pid, sizeof(pid), "%u", process->header.pid);
+	snprintf(right, sizeof(right), "wall %s", text_ns(wall, process->wall_ns));
+	add(&line, "", process->program ? process->program : "?");
+	add(&line, "pid ", pid);
+	add(&line, "rank ", process->rank);
+	add(&line, "python ", definitions_info(definitions, "python"));
+	add(&line, "torch ", definitions_info(definitions, "torch"));
+	add(&line, "", device ? device : cuda);
+	print_items(&line, right);
 	if (!isnan(process->recorded_ns)) {
 		printf("%scovers the first %s", output_style(STYLE_WARNING),
 		       text_ns(wall, process->recorded_ns));
@@ -169,8 +201,8 @@ void headline_print(const struct run *run)
 			printf(" of %s", text_ns(lifetime, process->lifetime_ns));
 		printf(": %s%s\n", trace_stop_text(&process->header), output_style(STYLE_PLAIN));
 	}
-	free(left);
-	free(right);
+	for (unsigned i = 0; i < line.count; i++)
+		free(line.items[i]);
 	free(cuda);
 }
 

@@ -97,6 +97,22 @@ def test_baseline(traces):
     assert gate("--fail-on", "hot,periodic", "--baseline", new, old).returncode == 0
 
 
+def test_baseline_of_moved_code(traces, tmp_path, python):
+    """Lines and folders of a known wait may change."""
+    moved = tmp_path / "syncs_gate.py"
+    source = (PROG / "syncs_gate.py").read_text()
+    moved.write_text(source.replace("def step(w, x):", "# moved\n\n\ndef step(w, x):\n    # further"))
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
+    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{tmp_path}/")
+    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
+    subprocess.run([*command, moved, "new"], env=env, check=True)
+    done = gate("--fail-on", "hot,periodic,explicit", "--baseline", traces["new"], tmp_path)
+    assert done.returncode == 0, done.stdout
+    done = gate("--fail-on", "hot", "--baseline", traces["old"], tmp_path)
+    assert done.returncode == 1 and done.stdout.split("the gate failed")[1].count("size-read") == 1
+    assert "decides nothing" in gate("--baseline", traces["old"], tmp_path).stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -105,6 +121,7 @@ def test_baseline(traces):
         ("--max-per-pass", "-1"),
         ("--max-per-pass", "many"),
         ("--allow", "/nowhere/allow"),
+        ("--allow", "/"),
         ("--baseline", "/nowhere/old.tare"),
         ("--loop", "train.py"),
         ("--top", "x"),

@@ -19,7 +19,7 @@ Where each of the 24 traps is tested:
     settings that make everything wait                               test_settings below
     profilers                                                        profiled
     whether memory is pinned is said where calls tell alone          cases/e3, pinned_copies
-    reads that a token loop needs                                    test_hints below
+    reads that a token loop needs                                    a hint of hints.def; transformers is not in these tests
     the gradient scaler                                              scaled
 
 What cannot be run here: NCCL's watchdog and its barrier, Triton's do_bench and autotuner (no device that computes), Nsight
