@@ -298,15 +298,16 @@ static void print_head(const struct info *info)
 {
 	const struct trace_header *header = info->header;
 	const struct definitions *definitions = &info->definitions;
-	char *path = text_escape(info->path), started[64] = "?";
+	char *path = text_escape(info->path), started[64] = "?", line[128];
 	time_t seconds = (time_t)(header->start_realtime_ns / 1000000000u);
 	struct tm local;
 
 	if (localtime_r(&seconds, &local))
 		strftime(started, sizeof(started), "%Y-%m-%d %H:%M:%S %z", &local);
 	printf("%s%s%s\n", output_style(STYLE_HEADING), path, output_style(STYLE_PLAIN));
-	printf("  %-10spid %u, child of %u, started %s\n", "process", header->pid,
-	       header->parent_pid, started);
+	snprintf(line, sizeof(line), "pid %u, child of %u, started %s", header->pid,
+		 header->parent_pid, started);
+	print_line("process", line);
 	for (uint32_t i = 0; i < definitions->info_count; i++) {
 		const struct def_info *fact = &definitions->infos[i];
 
