@@ -3,8 +3,8 @@
  * was waiting for the device.
  *
  * For analyzer/'s model. A call costs some time even where it has nothing to wait for, its idle cost;
- * what it took beyond is waiting. The idle cost is the shortest duration of that function in the trace,
- * at most 5 µs; of a copy, plus its bytes at the fastest rate seen. A launch waits only where it took
+ * what it took beyond is waiting. The idle cost is the shortest duration of that function in the trace;
+ * at most 5 µs, unless some call of it was made while the device had nothing to do; of a copy, plus its bytes at the fastest rate seen. A launch waits only where it took
  * longer than 20 µs and 8 times the median (that at most 5 µs): for room in a full queue.
  *
  * What is shortest, fastest and median is known at the end. So calls are counted by class: all calls of
@@ -24,10 +24,10 @@
 /* Calls of one function; of a copy, of one kind and about one size; of long launches, of one duration. */
 struct call_class {
 	uint32_t function; /* index */
-	uint32_t variant;  /* 0; copies: kind and size; launches longer than 20 µs: duration */
-	uint32_t next;     /* class of the same function; 0: none */
-	uint32_t rate;     /* of copies: index of their rate */
-	uint8_t category;  /* enum trace_category */
+	uint32_t variant; /* 0, and whether it cannot have waited; copies: kind and size; launches longer than 20 µs: duration */
+	uint32_t next;    /* class of the same function; 0: none */
+	uint32_t rate;    /* of copies: index of their rate */
+	uint8_t category; /* enum trace_category */
 	uint64_t count, sum, least; /* durations, in clock units */
 	uint64_t least_bytes;
 };
@@ -35,6 +35,8 @@ struct call_class {
 /* Of one function, all classes. */
 struct call_function {
 	uint64_t least;
+	bool was_idle;              /* a call was made while the device had nothing to do */
+	bool drains;                /* after a call it has nothing to do */
 	uint64_t median, median_at; /* of launches: as of that many */
 	struct histogram durations; /* of launches */
 };
@@ -51,6 +53,7 @@ struct calls {
 	struct call_function *functions; /* as definitions->functions */
 	struct call_rate *rates;
 	uint32_t class_count, class_room, rate_count, rate_room;
+	uint64_t queued; /* calls that gave the device something to do, since it had nothing */
 	uint64_t idle_cap, long_launch; /* 5 and 20 µs in clock units */
 	double rate_least;              /* bytes per clock unit */
 };

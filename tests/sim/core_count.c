@@ -18,7 +18,7 @@
 enum { MAX_FUNCTIONS = 2048, MAX_THREADS = 256, LIBRARY_BYTES = 32, NAME_BYTES = 96 };
 
 struct cell {
-	_Atomic uint64_t calls, bytes, wait_ns, idle_ns;
+	_Atomic uint64_t calls, bytes, wait_ns, idle_ns, host_ns;
 };
 
 struct name {
@@ -92,7 +92,7 @@ static struct counts *counts_open(void)
 	c->names_offset = offsetof(struct counts, names);
 	c->slots_offset = offsetof(struct counts, slots);
 	c->slot_bytes = sizeof(struct slot);
-	memcpy(c->magic, "TARESIM2", 8);
+	memcpy(c->magic, "TARESIM3", 8);
 	return c;
 }
 
@@ -218,6 +218,19 @@ void core_count_idle(struct cell *waited, uint64_t ns)
 {
 	if (waited)
 		atomic_fetch_add_explicit(&waited->idle_ns, ns, memory_order_relaxed);
+}
+
+struct sim_timed sim_timed_begin(void)
+{
+	cell = NULL;
+	return (struct sim_timed){ counts == MAP_FAILED ? 0 : core_now() };
+}
+
+void sim_timed_end(const struct sim_timed *timed)
+{
+	if (cell && timed->start)
+		atomic_fetch_add_explicit(&cell->host_ns, core_now() - timed->start,
+					  memory_order_relaxed);
 }
 
 /* The child counts in a file of its own, from its first call on. */

@@ -5,7 +5,7 @@ process alike. README.md describes the file.
     c = counts.read("counts.4711")
     c.calls("cudaLaunchKernel")                 # all threads, all kinds
     c.calls("cudaMemcpyAsync", kind="D2H", tid=4711)
-    c.bytes(...), c.wait_ns(...)                # same arguments; c.idle_ns(...)
+    c.bytes(...), c.wait_ns(...)                # same arguments; c.idle_ns(...), c.host_ns(...)
     c.total()                                   # {(function, kind): Cell}
     c.threads                                   # {tid: {(function, kind): Cell}}
 
@@ -18,10 +18,11 @@ import sys
 
 KINDS = ("", "H2H", "H2D", "D2H", "D2D", "default")
 HEADER = struct.Struct("<8s12I8x")
-CELL = struct.Struct("<4Q")
+CELL = struct.Struct("<5Q")
 SLOT_HEAD = struct.Struct("<II16s")
 
-Cell = collections.namedtuple("Cell", "calls bytes wait_ns idle_ns")
+Cell = collections.namedtuple("Cell", "calls bytes wait_ns idle_ns host_ns")
+NOTHING = Cell(0, 0, 0, 0, 0)
 
 
 class Counts:
@@ -49,11 +50,14 @@ class Counts:
     def idle_ns(self, function, kind=None, tid=None):
         return self._sum("idle_ns", function, kind, tid)
 
+    def host_ns(self, function, kind=None, tid=None):
+        return self._sum("host_ns", function, kind, tid)
+
     def total(self):
         total = {}
         for cells in self.threads.values():
             for key, cell in cells.items():
-                total[key] = Cell(*(a + b for a, b in zip(total.get(key, Cell(0, 0, 0, 0)), cell)))
+                total[key] = Cell(*(a + b for a, b in zip(total.get(key, NOTHING), cell)))
         return total
 
 
@@ -65,7 +69,7 @@ def read(path):
     with open(path, "rb") as f:
         (magic, pid, _, _, columns, library_bytes, name_bytes, names_at, slots_at, slot_bytes,
          functions, threads, left_out) = HEADER.unpack(f.read(HEADER.size))
-        if magic != b"TARESIM2":
+        if magic != b"TARESIM3":
             raise ValueError(f"{path}: not a file of counters")
         f.seek(names_at)
         names = f.read(functions * (library_bytes + name_bytes))
@@ -83,7 +87,7 @@ def read(path):
                 if cell[0]:
                     function = rows[i // columns][1]
                     key = function, KINDS[i % columns]
-                    old = counted.get(key, Cell(0, 0, 0, 0))
+                    old = counted.get(key, NOTHING)
                     counted[key] = Cell(*(a + b for a, b in zip(old, cell)))
     return Counts(pid, result, thread_names, {f: l for l, f in rows}, left_out)
 

@@ -51,6 +51,7 @@ cudaError_t result(int rc);
 #define ENTER(name)                   ENTER_AS(name, SIM_PLAIN, 0)
 #define ENTER_AS(name, column, bytes) ENTER_(name, column, bytes)
 #define ENTER_(name, column, bytes)                                                                \
+	TIMED;                                                                                     \
 	__attribute__((cleanup(sim_leave))) struct sim_scope enter_scope;                          \
 	do {                                                                                       \
 		int enter_rc = sim_enter(&enter_scope, &cudart_library, FN_##name, column, bytes); \

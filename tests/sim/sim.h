@@ -83,7 +83,9 @@ struct sim_library {
 
 SIM_API void sim_library_add(struct sim_library *lib);
 
-/* Counts a call; SIM_NOT_INITIALIZED in a process that was forked off a CUDA user. */
+/*
+ * Counts a call; while a `struct sim_timed` made before it is in scope, also the time until then:
+ * TIMED first thing in a function. SIM_NOT_INITIALIZED in a process that was forked off a CUDA user. */
 SIM_API int sim_call(struct sim_library *lib, unsigned function, int column, size_t bytes);
 
 /* A call in progress, for who observes the device. */
@@ -101,6 +103,16 @@ SIM_API int sim_enter(struct sim_scope *scope, struct sim_library *lib, unsigned
 /* A call that a library makes through a pointer of its own: not counted, only observed. */
 SIM_API void sim_enter_private(struct sim_scope *scope, enum sim_api api, const char *function);
 SIM_API void sim_leave(struct sim_scope *scope);
+
+struct sim_timed {
+	uint64_t start;
+};
+SIM_API struct sim_timed sim_timed_begin(void);
+SIM_API void sim_timed_end(const struct sim_timed *timed);
+
+#define TIMED                                                                                      \
+	struct sim_timed sim_timed                                                                 \
+		__attribute__((cleanup(sim_timed_end), unused)) = sim_timed_begin()
 
 /* A function without a body was called: says its name on stderr, once. Returns 801. */
 SIM_API int sim_missing(struct sim_library *lib, unsigned function);

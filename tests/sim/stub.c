@@ -127,6 +127,7 @@ static int work(unsigned function, void *stream, va_list *rest)
 static int run(unsigned function, enum stub_rule rule, unsigned first, unsigned last, void *a,
 	       va_list *rest)
 {
+	TIMED;
 	struct stub_handle *h = rule == RULE_CREATE ? NULL : handle_of(a);
 	int rc = sim_call(&stub_library, function, SIM_PLAIN, 0);
 

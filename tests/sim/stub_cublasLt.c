@@ -23,6 +23,7 @@ BODY(int, cublasLtMatmulAlgoGetHeuristic)
 (void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted,
  struct heuristic *results, int *found)
 {
+	TIMED;
 	(void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference;
 	COUNT(cublasLtMatmulAlgoGetHeuristic);
 	*found = wanted > 0;
@@ -36,6 +37,7 @@ BODY(int, cublasLtMatmul)
  void *beta, void *c, void *c_layout, void *d, void *d_layout, void *algorithm, void *workspace,
  size_t workspace_bytes, void *stream)
 {
+	TIMED;
 	(void)handle, (void)operation, (void)alpha, (void)a, (void)a_layout, (void)b;
 	(void)b_layout, (void)beta, (void)c, (void)c_layout, (void)d_layout;
 	(void)algorithm, (void)workspace, (void)workspace_bytes;

@@ -27,6 +27,7 @@ BODY(int, cufftXtMakePlanMany)
  int in_type, long long *out_embed, long long out_stride, long long out_distance, int out_type,
  long long batch, size_t *work_size, int type)
 {
+	TIMED;
 	(void)plan, (void)rank, (void)n, (void)in_embed, (void)in_stride, (void)in_distance;
 	(void)in_type, (void)out_embed, (void)out_stride, (void)out_distance, (void)out_type;
 	(void)batch, (void)type;
@@ -36,6 +37,7 @@ BODY(int, cufftXtMakePlanMany)
 
 BODY(int, cufftXtExec)(int plan, void *in, void *out, int direction)
 {
+	TIMED;
 	(void)in, (void)direction;
 	struct sim_touched touched = { 0 };
 	int rc = COUNT(cufftXtExec);

@@ -91,7 +91,7 @@ static UNUSED void synth_torch_thread(struct trace_buffer *buffer, uint64_t numb
 enum { USER = 1, LIBRARY = 2, IMPORT = 3 };
 enum { ADD = 1, MUL = 2, COPY_ = 3 };
 enum { NODE_MUL = 1, NODE_ACCUMULATE = 2 };
-enum { LAUNCH = 1, MEMCPY = 2, SYNC = 3, MALLOC = 4, GEMM = 5, QUERY = 6 };
+enum { LAUNCH = 1, MEMCPY = 2, SYNC = 3, MALLOC = 4, GEMM = 5, QUERY = 6, FREE = 7 };
 
 static UNUSED struct trace_buffer *synth_main(struct synth *synth)
 {
@@ -112,6 +112,7 @@ static UNUSED struct trace_buffer *synth_main(struct synth *synth)
 	synth_function(buffer, MEMCPY, "cudaMemcpyAsync", TRACE_CATEGORY_COPY);
 	synth_function(buffer, SYNC, "cudaStreamSynchronize", TRACE_CATEGORY_SYNC);
 	synth_function(buffer, MALLOC, "cudaMalloc", TRACE_CATEGORY_ALLOC_DEVICE);
+	synth_function(buffer, FREE, "cudaFree", TRACE_CATEGORY_FREE);
 	synth_function(buffer, QUERY, "cudaStreamQuery", TRACE_CATEGORY_QUERY);
 	return buffer;
 }
