@@ -28,7 +28,8 @@ struct bench_timing {
 	const char *unknown; /* why there is none; NULL: there is */
 	char *error;         /* the program's own words; frees with the rest */
 	long count;
-	double mean, median, p25, p75; /* by the untraced timer */
+	double mean, median, p25, p75; /* by the untraced timer; all but the mean of short blocks */
+	double blocked, blocked_iqr;   /* by blocked_autorange, of PyTorch */
 	double raw;                    /* median of the traced loop, tare's weight included */
 };
 

@@ -4,8 +4,9 @@
 
 Says what it runs on, then answers each line on stdin with one line of JSON on stdout:
 
-    timer I             what the row's own timer finds, ns a statement: "mean" by its published
-                        definition, "times" of many blocks
+    mean I              the row's own timer by its published definition, ns a statement: "times", of one;
+                        of PyTorch "blocked" too, the times of blocked_autorange
+    timer I             the same timer: "times" of many short blocks
     loop I N BLOCKS     runs the row's statement N times in each of BLOCKS blocks; "times" of them. In a trace
                         a block is a pass of the outer loop of the code object in the file tare-bench/NAME.
 """
@@ -65,6 +66,12 @@ def loop(number, count, blocks):
     return {"times": [(end - start) / count for start, end in zip(times, times[1:])]}
 
 
+def seconds(timer, count):
+    """Of one statement, in a block of so many."""
+    took = timer.timeit(count)
+    return took / count if isinstance(took, float) else took.mean
+
+
 @functools.lru_cache(maxsize=None)
 def timer_of(number):
     """The timer, and how many statements a block of it holds."""
@@ -72,32 +79,29 @@ def timer_of(number):
     kind = timeit.Timer if row["group"] == "python" else torch.utils.benchmark.Timer
     timer = kind(row["statement"], row["setup"] or "pass")
     count = 1
-    while row["group"] == "python" and timer.timeit(count) < BLOCK_S:
+    while seconds(timer, count) * count < BLOCK_S:
         count *= 2
     return timer, count
 
 
-def time_python(number):
-    timer, count = timer_of(number)
-    total, spent = timer.autorange()
-    return {"mean": spent / total * 1e9, "times": [s / count * 1e9 for s in timer.repeat(BLOCKS, count)]}
-
-
-def time_torch(number):
+def mean(number):
     timer, _ = timer_of(number)
-    mean = timer.timeit(10000).mean
-    blocks = timer.blocked_autorange(min_run_time=0.05)
-    return {"mean": mean * 1e9, "times": [s * 1e9 for s in blocks.times]}
+    if rows[number]["group"] != "python":
+        blocks = timer.blocked_autorange(min_run_time=0.2)
+        return {"times": [timer.timeit(10000).mean * 1e9], "blocked": [s * 1e9 for s in blocks.times]}
+    total, spent = timer.autorange()
+    return {"times": [spent / total * 1e9]}
+
+
+def timer(number):
+    timer, count = timer_of(number)
+    return {"times": [seconds(timer, count) * 1e9 for _ in range(BLOCKS)]}
 
 
 def answer(line):
     what, *numbers = line.split()
-    numbers = [int(number) for number in numbers]
     try:
-        if what == "loop":
-            found = loop(*numbers)
-        else:
-            found = (time_python if rows[numbers[0]]["group"] == "python" else time_torch)(*numbers)
+        found = {"loop": loop, "mean": mean, "timer": timer}[what](*map(int, numbers))
     except Exception as error:
         found = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(found), flush=True)

@@ -4,6 +4,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,6 +40,21 @@ struct child {
 	FILE *in, *out;
 };
 
+/* All of them on one, the last that there is: neighbours of the machine burden cores differently. */
+static void take_core(void)
+{
+	cpu_set_t allowed, one;
+	int core = CPU_SETSIZE - 1;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return;
+	while (core > 0 && !CPU_ISSET(core, &allowed))
+		core--;
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void start(struct child *child, char *const *argv, const char *errors)
 {
 	int in[2], out[2];
@@ -51,6 +67,7 @@ static void start(struct child *child, char *const *argv, const char *errors)
 		/* Made anew for each, so that what is said is that process's. */
 		if (!freopen(errors, "w", stderr))
 			_exit(127);
+		take_core();
 		dup2(in[0], 0);
 		dup2(out[1], 1);
 		execvp(argv[0], argv);
@@ -127,9 +144,9 @@ struct values {
 	uint32_t count, room;
 };
 
-static void add_times(struct values *values, const json_t *answer)
+static void add_times(struct values *values, const json_t *answer, const char *key)
 {
-	json_t *times = json_object_get(answer, "times");
+	json_t *times = json_object_get(answer, key);
 
 	for (size_t i = 0; i < json_array_size(times); i++) {
 		memory_grow(values->at, values->count, values->room);
@@ -157,40 +174,41 @@ static double quantile(struct values *values, double rank)
 	return values->at[low] + (place - low) * (values->at[low + 1] - values->at[low]);
 }
 
-/* False where the process answers no more. */
+/* Adds what the answer has. False where the process answers no more. */
+static bool take(struct bench_timing *timing, struct values *values, struct values *blocked,
+		 json_t *answer)
+{
+	const char *error = json_string_value(json_object_get(answer, "error"));
+	bool alive = answer != NULL;
+
+	if (error && !timing->unknown)
+		timing->unknown = timing->error = strdup(error);
+	add_times(values, answer, "times");
+	add_times(blocked, answer, "blocked");
+	json_decref(answer);
+	return alive;
+}
+
+/* False where a process answers no more. */
 static bool measure_row(struct bench_timing *timing, unsigned row, struct child *bare,
 			struct child *traced, long rounds)
 {
-	struct values means = { 0 }, times = { 0 }, raw = { 0 };
-	bool alive = true;
+	struct values means = { 0 }, times = { 0 }, raw = { 0 }, blocked = { 0 };
+	bool alive = take(timing, &means, &blocked, ask(bare, "mean %u\n", row));
 
 	for (long turn = 0; turn < 4 * rounds && alive && !timing->unknown; turn++) {
-		bool loop = turn % 4 == 1 || turn % 4 == 2;
-		json_t *answer = NULL;
-
-		if (loop && !bench_rows[row].calls)
-			continue;
-		if (loop) {
-			answer = ask(traced, "loop %u %ld %d\n", row, timing->count, BLOCKS);
-			add_times(&raw, answer);
-		} else {
-			answer = ask(bare, "timer %u\n", row);
-			add_times(&times, answer);
-			if (answer && !json_object_get(answer, "error")) {
-				memory_grow(means.at, means.count, means.room);
-				means.at[means.count++] =
-					json_number_value(json_object_get(answer, "mean"));
-			}
-			if (!timing->count)
-				timing->count = lround(fmax(BLOCK_NS / quantile(&times, 0.5), 1));
-		}
-		alive = answer != NULL;
-		if (json_object_get(answer, "error")) {
-			timing->error = strdup(json_string_value(json_object_get(answer, "error")));
-			timing->unknown = timing->error;
-		}
-		json_decref(answer);
+		if (turn % 4 == 0 || turn % 4 == 3)
+			alive = take(timing, &times, &blocked, ask(bare, "timer %u\n", row));
+		else if (bench_rows[row].calls)
+			alive = take(timing, &raw, &blocked,
+				     ask(traced, "loop %u %ld %d\n", row, timing->count, BLOCKS));
+		if (!timing->count)
+			timing->count = lround(fmax(BLOCK_NS / quantile(&times, 0.5), 1));
 	}
+	if (alive && !timing->unknown)
+		alive = take(timing, &means, &blocked, ask(bare, "mean %u\n", row));
+	timing->blocked = quantile(&blocked, 0.5);
+	timing->blocked_iqr = quantile(&blocked, 0.75) - quantile(&blocked, 0.25);
 	timing->mean = quantile(&means, 0.5);
 	timing->median = quantile(&times, 0.5);
 	timing->p25 = quantile(&times, 0.25);
@@ -199,6 +217,7 @@ static bool measure_row(struct bench_timing *timing, unsigned row, struct child 
 	free(means.at);
 	free(times.at);
 	free(raw.at);
+	free(blocked.at);
 	return alive;
 }
 
@@ -289,9 +308,13 @@ int bench_measure(struct bench *bench, const struct bench_request *request)
 
 	*bench = (struct bench){ .timings = memory_zero(ROWS, sizeof(*bench->timings)) };
 	for (unsigned i = 0; i < ROWS; i++)
-		bench->timings[i] = (struct bench_timing){
-			.mean = NAN, .median = NAN, .p25 = NAN, .p75 = NAN, .raw = NAN
-		};
+		bench->timings[i] = (struct bench_timing){ .blocked = NAN,
+							   .blocked_iqr = NAN,
+							   .mean = NAN,
+							   .median = NAN,
+							   .p25 = NAN,
+							   .p75 = NAN,
+							   .raw = NAN };
 	if (length <= 0)
 		return complain("/proc/self/exe: %s", strerror(errno));
 	self[length] = '\0';

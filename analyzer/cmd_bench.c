@@ -21,7 +21,7 @@
 
 int cmd_bench(int argc, char **argv);
 
-#define ROUNDS 5
+#define ROUNDS 10
 
 #define COLUMNS_(COLUMN)                                                                           \
 	COLUMN(NAME, "name", "", COLUMN_TEXT, 0)                                                   \
@@ -86,7 +86,7 @@ enum {
 static const struct argp_option bench_options[] = {
 	{ "python", OPTION_PYTHON, "PYTHON", 0, "The interpreter (python3)", 0 },
 	{ "rows", OPTION_ROWS, "NAME,...", 0, "These alone; cpu. stands for all that begin so", 0 },
-	{ "rounds", OPTION_ROUNDS, "N", 0, "Timer, trace, trace, timer, so many times (5)", 0 },
+	{ "rounds", OPTION_ROUNDS, "N", 0, "Timer, trace, trace, timer, so many times (10)", 0 },
 	{ "format", OPTION_FORMAT, "text|json|csv", 0, "What is printed (text)", 0 },
 	{ "check", OPTION_CHECK, NULL, 0,
 	  "Fails (status 1) where a figure of tare's does not agree", 0 },
@@ -309,9 +309,10 @@ static void print_text(const struct bench *bench, struct model *model, const boo
 {
 	bool simulated = bench->device == BENCH_DEVICE_SIMULATED && said(bench, "device");
 	char notes[] =
-		"published: another machine, see docs/bench.md. timeit: its mean untraced; median, IQR: "
-		"of its blocks. tare: the same statement in a trace, tare's own weight taken out. of: "
-		"what it may be off by. Rows without a call are the timer's alone: tare sees calls.";
+		"published: another machine, see docs/bench.md. timeit: the mean, as published. blocked: median of "
+		"blocked_autorange. timer, and the IQR behind it: median of short blocks, in turn with those in the "
+		"trace. tare: the same statement in a trace, tare's own weight taken out. of: what it may be off by. "
+		"Rows without a call are the timer's alone: tare sees calls.";
 
 	printf("Python %s, PyTorch %s, device: %s\n", said(bench, "python"),
 	       said(bench, "torch") ? said(bench, "torch") : "none",
@@ -409,7 +410,7 @@ int cmd_bench(int argc, char **argv)
 		.parser = parse,
 		.doc = "What common operations of Python and PyTorch cost on this machine: by timeit and "
 		       "torch.utils.benchmark, untraced, beside published figures, and as a trace shows "
-		       "them. Takes about a minute.",
+		       "them. Takes a minute.",
 	};
 	bool *chosen = memory_zero(bench_row_count, sizeof(*chosen));
 	struct arguments arguments = {

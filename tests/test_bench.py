@@ -40,6 +40,7 @@ def test_figures(python, tmp_path):
             assert (name, row["unknown"]) == ("gpu.item", "no GPU")
             continue
         timer = row["timer_ns"]
+        assert (row["blocked_ns"] is not None) == (row["group"] == "pytorch")
         assert 0 < timer["p25"] <= timer["median"] <= timer["p75"]
         assert timer["mean"] > 0 and row["published_ns"] > 0
         if name == "list.literal":

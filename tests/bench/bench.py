@@ -224,10 +224,10 @@ def bench_report(options, folder):
 def bench_rows(options, folder):
     """`tare bench` several times: for each of its rows the run in which the trace was furthest off the timer."""
     worst, verdicts = {}, {}
-    for _ in range(options.runs):
-        done = subprocess.run([TARE, "bench", "--python", sys.executable, "--rounds", str(options.rounds),
-                               "--format", "json"], check=True, capture_output=True, text=True)
-        found = json.loads(done.stdout)
+    command = [TARE, "bench", "--python", sys.executable, "--rounds", str(options.rounds), "--format", "json"]
+    for number in range(options.runs):
+        found = json.loads(options.rows_from[number].read_text() if options.rows_from else
+                           subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         for row in found["rows"]:
             if row["within"] is None:
                 worst.setdefault(row["name"], row)
@@ -258,11 +258,11 @@ def reference_table(rows, runs):
     simulated = any(row["host_cost_only"] for row in rows)
     lines = ["", f"`tare bench`: µs a statement. Of {runs} runs that one is shown, for each row, in which the traced "
              "figure was furthest from the timer's." + (" Rows on a GPU: simulated, host cost only." if simulated else ""),
-             "", "| row | published | timeit, mean | timer, median | IQR | tare | off by | allowed | |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|---|"]
+             "", "| row | published | timeit, mean | blocked_autorange | timer, short blocks | IQR | tare | off by | allowed | |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
     for row in rows:
         timer, tare = row["timer_ns"] or {}, row["tare_ns"] or {}
-        cells = [row["published_ns"], timer.get("mean"), timer.get("median"), timer.get("iqr"), tare.get("median"),
+        cells = [row["published_ns"], timer.get("mean"), (row["blocked_ns"] or {}).get("median"), timer.get("median"), timer.get("iqr"), tare.get("median"),
                  row["difference_ns"], row["tolerance_ns"]]
         said = row["unknown"] or ("the timer's alone" if not tare else "agrees" if row["within"] else "OFF")
         lines.append(f"| {row['name']} | " + " | ".join(microseconds(cell) for cell in cells) + f" | {said} |")
@@ -311,12 +311,14 @@ def main():
     parser.add_argument("--sets", type=int, default=3, help="of processes, for each comparison")
     parser.add_argument("--slices", type=int, default=60, help="measured by each set")
     parser.add_argument("--runs", type=int, default=5, help="of tare bench")
-    parser.add_argument("--rounds", type=int, default=2, help="of each run of tare bench")
+    parser.add_argument("--rounds", type=int, default=10, help="of each run of tare bench")
+    parser.add_argument("--rows-from", type=pathlib.Path, nargs="+", help="JSON of such runs, instead of running it")
     parser.add_argument("--spans", type=int, default=50_000_000, help="of the long generated trace")
     parser.add_argument("--programs", help="of the part weight: of passes.py, all if not told")
     parser.add_argument("--only", default=",".join(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--out", type=pathlib.Path, default=BUILD / "bench")
     options = parser.parse_args()
+    options.runs = len(options.rows_from or range(options.runs))
     chosen = options.only.split(",")
     for part in chosen:
         if part not in PARTS:
