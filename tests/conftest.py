@@ -48,6 +48,9 @@ LIBTARE = BUILD / "libtare.so"
 SIM = Path(os.environ.get("TARE_SIM") or BUILD / "sim").resolve()
 PROG = ROOT / "tests" / "prog"
 
+# Traces up to that size are looked at after each test: TARE_LEDGER_BYTES.
+LEDGER_BYTES = int(os.environ.get("TARE_LEDGER_BYTES") or 4 << 20)
+
 
 def find_pythons():
     """Interpreters from 3.9 on: {name: path}. A name is the version; -system: not of pyenv."""
@@ -127,6 +130,39 @@ def run(cmd, folder, env, stdin, timeout, **more):
     return Run(done.returncode, done.stdout, done.stderr, Path(folder))
 
 
+def check_lines(what, ledger, wall_ns):
+    """The lines of a ledger are none of them negative, and add up to the wall time."""
+    lines = {k: v for k, v in ledger.items() if k.endswith("_ns") and k != "wall_ns" and v is not None}
+    assert not lines or min(lines.values()) >= 0, (what, lines)
+    assert abs(sum(lines.values()) - wall_ns) <= 0.005 * wall_ns + 100, (what, lines, wall_ns)
+
+
+def check_ledgers(trace):
+    """What holds for every trace: of the process, its parts, passes of its loops, its threads."""
+    # Large ones take a while, and tests make some that cannot be read.
+    if trace.stat().st_size > LEDGER_BYTES:
+        return
+    command = [TARE, "report", "--format", "json", trace]
+    done = subprocess.run(command, capture_output=True, env=clean_environment({}), timeout=60)
+    if done.returncode == 2:
+        return
+    assert done.returncode == 0, (trace, done.stderr)
+    found = json.loads(done.stdout)
+    wall = found["trace"]["wall_ns"]
+    check_lines("process", found["ledger"], wall)
+    parts = [found[part] for part in ("startup", "program", "exit") if found[part]]
+    for part in parts:
+        check_lines("part", part, part["wall_ns"])
+    assert abs(sum(part["wall_ns"] for part in parts) - wall) <= 0.005 * wall + 100
+    for loop in found["loops"]:
+        if loop["ledger"]:
+            check_lines(f"{loop['file']}:{loop['line']}", loop["ledger"], loop["ledger"]["wall_ns"])
+    for thread in found["thread_ledgers"]:
+        ledger = thread["ledger"]
+        check_lines(thread["name"], ledger, ledger["wall_ns"])
+        assert ledger["wall_ns"] <= 1.005 * wall + 100, thread
+
+
 @pytest.fixture
 def run_traced(tmp_path):
     count = 0
@@ -144,7 +180,9 @@ def run_traced(tmp_path):
         return result
 
     assert LIBTARE.exists(), f"{LIBTARE} is not built"
-    return run_traced
+    yield run_traced
+    for trace in tmp_path.glob("traces-*/*.tare"):
+        check_ledgers(trace)
 
 
 @pytest.fixture
