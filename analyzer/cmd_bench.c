@@ -30,7 +30,9 @@ int cmd_bench(int argc, char **argv);
 	COLUMN(STATEMENT, "statement", NULL, COLUMN_TEXT, 0)                                       \
 	COLUMN(PUBLISHED, "published_ns", "published", COLUMN_TIME, 9)                             \
 	COLUMN(MEAN, "timer_ns.mean", "timeit", COLUMN_TIME, 0)                                    \
-	COLUMN(MEDIAN, "timer_ns.median", "median", COLUMN_TIME, 0)                                \
+	COLUMN(BLOCKED, "blocked_ns.median", "blocked", COLUMN_TIME, 8)                            \
+	COLUMN(BLOCKED_IQR, "blocked_ns.iqr", "IQR", COLUMN_TIME, 8)                               \
+	COLUMN(MEDIAN, "timer_ns.median", "timer", COLUMN_TIME, 0)                                 \
 	COLUMN(P25, "timer_ns.p25", NULL, COLUMN_TIME, 0)                                          \
 	COLUMN(P75, "timer_ns.p75", NULL, COLUMN_TIME, 0)                                          \
 	COLUMN(IQR, "timer_ns.iqr", "IQR", COLUMN_TIME, 8)                                         \
@@ -262,6 +264,8 @@ static bool add_row(struct table *table, const struct bench *bench, struct model
 		return true;
 	}
 	table_set_number(table, COLUMN_MEAN, timing->mean);
+	table_set_number(table, COLUMN_BLOCKED, timing->blocked);
+	table_set_number(table, COLUMN_BLOCKED_IQR, timing->blocked_iqr);
 	table_set_number(table, COLUMN_MEDIAN, timing->median);
 	table_set_number(table, COLUMN_P25, timing->p25);
 	table_set_number(table, COLUMN_P75, timing->p75);
