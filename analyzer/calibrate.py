@@ -94,19 +94,23 @@ def empty():
     return CALLS
 
 
-# Functions that are each called once a round, with something of a program between the calls: what the hook
-# needs is then no longer all at hand.
+# Functions that are each called once a round, with what a program does between the calls: what the hook needs
+# is then no longer all at hand.
 BODY = """
 def tare_apart_{n}(text, numbers, table):
     key = text[{n} % 7:{n} % 7 + 4]
     table[key] = table.get(key, {n}) + len(numbers)
-    words = ("%s-%d" % (key, {n})).upper().split("-")
-    total = sum(numbers[{n} % 5:]) * {n} + len(words)
-    return tare_near_{n}(total, words) if total else None
+    words = ("%s-%d %.3f" % (key, {n}, {n} / 7)).upper().replace("-", " ").split(" ")
+    total = sum(numbers[{n} % 5:]) * {n} + len(set(words)) + int(words[1])
+    both = dict(zip(words, sorted(numbers[:6], reverse=True)))
+    return tare_near_{n}(repr(both).encode(), words, total)
 
 
-def tare_near_{n}(total, words):
-    return isinstance(total, int) and "".join(words).startswith("{n}")
+def tare_near_{n}(data, words, total):
+    low, high = min(data), max(data)
+    name = "_".join(words).lower().title()
+    same = name.startswith("{n}") or data.count(b"{n}") > 3 or data.find(b"'") < 0
+    return isinstance(total, int) and divmod(total, low + high + 1), same, [*words, name].index(name)
 """
 FUNCTIONS = 300
 
