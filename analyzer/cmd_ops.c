@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/headline.h"
+#include "analyzer/ledger_view.h"
 #include "analyzer/mainloop.h"
 #include "analyzer/message.h"
 #include "analyzer/options.h"
@@ -114,7 +115,7 @@ static int print(const struct arguments *arguments, struct run *run)
 	op_view_make(&view, model, arguments->group, arguments->nested);
 	op_view_sort(&view, arguments->sort);
 	struct table *table =
-		op_view_table(&view, (unsigned)top, run->chosen->wall_ns / model->unit_ns);
+		op_view_table(&view, (unsigned)top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT:
 		printf("%scost by %s, median µs a call%s\n", output_style(STYLE_HEADING),

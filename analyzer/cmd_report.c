@@ -225,7 +225,7 @@ static int print(const struct arguments *arguments, const struct run *run)
 	advice_make(&advice, model, &syncs);
 	/* People want to see operators first; programs get all there is to group by. */
 	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);
-	struct table *ops = op_view_table(&view, top, run->chosen->wall_ns / model->unit_ns);
+	struct table *ops = op_view_table(&view, top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs, &advice); break;
 	case FORMAT_JSON: print_json(run, ops, &syncs, &advice); break;

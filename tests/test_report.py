@@ -102,7 +102,9 @@ def event_counts(trace):
 def steps(tmp_path_factory, python, sim):
     """The traces of report_steps.py on the simulated device: one folder for all tests."""
     folder = tmp_path_factory.mktemp("steps")
-    env = clean_environment({"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{folder}/"})
+    # Slow enough for the reads to wait.
+    env = {"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{folder}/", "TARE_SIM_KERNEL_US": 200}
+    env = clean_environment(env)
     command = [str(part) for part in sim([python, PROG / "report_steps.py"])]
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     assert done.stdout == "done\n"
