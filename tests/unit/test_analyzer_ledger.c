@@ -70,6 +70,31 @@ static void test_waits(void **state)
 	synth_close(&synth);
 }
 
+/* An operator calls Python: that waits for the GIL, and runs a function. */
+static void test_python_in_operator(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	enter(main, 1000, SECTION, 7);
+	mark(main, 1100, OP, ADD, 0, 0);
+	enter(main, 2000, CALLBACK, 0);
+	call(main, 2000, 2300, GIL, 0);
+	call(main, 2500, 4000, FRAME, LIBRARY, 0, 0);
+	leave(main, 4200); /* callback */
+	leave(main, 5000); /* section */
+	call(main, 5000, 5600, GIL, 0);
+	leave(main, 8000);
+	synth_read(&synth);
+	check_ledger(process_ledger(&synth),
+		     EXPECT([LINE_python_user] = 1000 + 2400, [LINE_python_library] = 1500,
+			    [LINE_framework] = 1000 + 200 + 200 + 800, [LINE_gil] = 300 + 600),
+		     8000);
+	synth_close(&synth);
+}
+
 /* Frees wait for the device; what one costs is known where it had nothing to do, and else 5 us at most. */
 static void test_frees(void **state)
 {
@@ -350,12 +375,19 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested_spans), cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_frees),        cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_full_queue),   cmocka_unit_test(test_slow_launches),
-		cmocka_unit_test(test_library),      cmocka_unit_test(test_outside_sections),
-		cmocka_unit_test(test_backward),     cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_leave_to),     cmocka_unit_test(test_spans_before),
+		cmocka_unit_test(test_nested_spans),
+		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_frees),
+		cmocka_unit_test(test_python_in_operator),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_full_queue),
+		cmocka_unit_test(test_slow_launches),
+		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_outside_sections),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_leave_to),
+		cmocka_unit_test(test_spans_before),
 		cmocka_unit_test(test_killed),
 	};
 
