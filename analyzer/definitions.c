@@ -332,3 +332,20 @@ uint32_t code_line(const struct def_code *code, uint32_t site)
 	line = lines_lookup(code->python, code->first_line, lines, site - 1);
 	return line > 0 ? (uint32_t)line : 0;
 }
+
+uint32_t definitions_index(const struct definitions *definitions, unsigned kind, uint32_t id)
+{
+	switch (kind) {
+	case TRACE_FRAME: return id_map_get(&definitions->code_ids, id);
+	case TRACE_OP:
+	case TRACE_OP_SPAN: return id_map_get(&definitions->op_ids, id);
+	case TRACE_NODE: return id_map_get(&definitions->node_type_ids, id);
+	case TRACE_CALL:
+	case TRACE_LAUNCH:
+	case TRACE_COPY:
+	case TRACE_SET:
+	case TRACE_MEMORY:
+	case TRACE_SYNC: return id_map_get(&definitions->function_ids, id);
+	default: return 0;
+	}
+}

@@ -102,6 +102,9 @@ struct definitions {
 void definitions_load(struct definitions *definitions, struct trace_reader *reader);
 void definitions_free(struct definitions *definitions);
 
+/* The index of what an event of that kind (enum trace_event_code) names by its id; 0: not defined. */
+uint32_t definitions_index(const struct definitions *definitions, unsigned kind, uint32_t id);
+
 /* The index of a thread by its number, added where no record told of it. */
 uint32_t definitions_thread(struct definitions *definitions, uint32_t number);
 

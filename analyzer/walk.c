@@ -212,25 +212,6 @@ static void resync(struct model *model, struct model_thread *thread, uint64_t de
 
 /* ---------------------------------------------------------------- spans begin */
 
-static uint32_t definition_of(const struct model *model, unsigned kind, uint32_t id)
-{
-	const struct definitions *definitions = &model->definitions;
-
-	switch (kind) {
-	case TRACE_FRAME: return id_map_get(&definitions->code_ids, id);
-	case TRACE_OP:
-	case TRACE_OP_SPAN: return id_map_get(&definitions->op_ids, id);
-	case TRACE_NODE: return id_map_get(&definitions->node_type_ids, id);
-	case TRACE_CALL:
-	case TRACE_LAUNCH:
-	case TRACE_COPY:
-	case TRACE_SET:
-	case TRACE_MEMORY:
-	case TRACE_SYNC: return id_map_get(&definitions->function_ids, id);
-	default: return 0;
-	}
-}
-
 /* The node of a span that begins now, by the guess that siblings follow each other as the last time. */
 static inline uint32_t find_node(struct model *model, struct span *around, unsigned kind,
 				 uint32_t id, uint32_t code, uint32_t site)
@@ -241,7 +222,7 @@ static inline uint32_t find_node(struct model *model, struct span *around, unsig
 	uint32_t node = *guess;
 
 	if (__builtin_expect(!tree_node_is(&nodes[node], around->node, kind, id, code, site), 0)) {
-		uint32_t index = definition_of(model, kind, id);
+		uint32_t index = definitions_index(&model->definitions, kind, id);
 
 		node = call_tree_find(&model->tree, around->node, kind, id, code, site, index,
 				      kind == TRACE_FRAME &&
@@ -259,8 +240,9 @@ static inline uint32_t find_node(struct model *model, struct span *around, unsig
 
 static uint32_t index_of(const struct model *model, uint32_t node, unsigned kind, uint32_t id)
 {
-	return __builtin_expect(node > TREE_OTHER, 1) ? model->tree.nodes[node].index :
-							definition_of(model, kind, id);
+	return __builtin_expect(node > TREE_OTHER, 1) ?
+		       model->tree.nodes[node].index :
+		       definitions_index(&model->definitions, kind, id);
 }
 
 /*
