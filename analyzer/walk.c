@@ -130,7 +130,7 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	end_all_loose(model, thread);
 	charge_top(model, thread, now);
 	const struct weight_rate *rate = &model->weights.rates[thread->stack[thread->top].rate];
-	add_weight(thread, thread->stack[thread->top].slot, weight_inside(rate, thread->apart));
+	uint32_t outside = weigh_leave(thread, rate);
 	if (__builtin_expect(!thread->top, 0)) {
 		if (!thread->base)
 			model->stray_leaves++;
@@ -152,7 +152,7 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 		around->child_end += duration;
 	else
 		child_ended(thread, around, now);
-	add_weight(thread, around->slot, weight_outside(rate, thread->apart));
+	thread->account.weight[around->slot] += outside;
 	if (__builtin_expect(result && span->kind == TRACE_FRAME, 0))
 		raises_add(model, thread, span, now);
 	if (__builtin_expect(!thread->top, 0)) {

@@ -19,6 +19,17 @@ static inline void weigh_before(struct model *model, struct model_thread *thread
 		   weight_outside(&model->weights.rates[rate], thread->apart));
 }
 
+/* The end of the innermost span: what is inside. Returns what is to be added around it. */
+static inline uint32_t weigh_leave(struct model_thread *thread, const struct weight_rate *rate)
+{
+	uint32_t inside = weight_inside(rate, thread->apart);
+	uint32_t outside = weight_outside(rate, thread->apart);
+
+	thread->account.weight[thread->stack[thread->top].slot] += inside;
+	thread->weight += inside + outside;
+	return outside;
+}
+
 static inline void weigh_mark(struct model *model, struct model_thread *thread)
 {
 	add_weight(thread, thread->stack[thread->top].slot,

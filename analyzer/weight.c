@@ -51,15 +51,16 @@ static uint8_t add(struct weights *weights, const struct cost *cost, double unit
 	*rate = (struct weight_rate){
 		.inside = (uint32_t)lround(cost->close->inside_ps * scale),
 		.outside = (uint32_t)lround(cost->close->outside_ps * scale),
-		.error = cost->close->error_ps * scale,
 	};
+	double *error = &weights->errors[weights->rate_count];
+	*error = cost->close->error_ps * scale;
 	if (cost->apart->interval_ns > cost->close->interval_ns) {
 		double inside = (double)cost->apart->inside_ps - cost->close->inside_ps;
 		double outside = (double)cost->apart->outside_ps - cost->close->outside_ps;
 
 		rate->inside_slope = (int32_t)fmax(fmin(inside * slope, INT32_MAX), INT32_MIN);
 		rate->outside_slope = (int32_t)fmax(fmin(outside * slope, INT32_MAX), INT32_MIN);
-		rate->error = fmax(rate->error, cost->apart->error_ps * scale);
+		*error = fmax(*error, cost->apart->error_ps * scale);
 	}
 	return (uint8_t)weights->rate_count++;
 }
@@ -163,14 +164,15 @@ void weights_finish(struct weights *weights, const struct call_tree *tree)
 
 	for (uint32_t i = 0; i < tree->count; i++) {
 		const struct tree_node *node = &tree->nodes[i];
-		const struct weight_rate *rate;
+		unsigned rate;
 
 		if (node->kind >= TRACE_EVENT_CODES)
 			continue;
-		rate = &weights->rates[node->kind == TRACE_FRAME ? weights->frames[0][0] :
-								   weights->events[node->kind]];
-		weight += (double)node->count * ((double)rate->inside + rate->outside);
-		error += (double)node->count * rate->error;
+		rate = node->kind == TRACE_FRAME ? weights->frames[0][0] :
+						   weights->events[node->kind];
+		weight += (double)node->count *
+			  ((double)weights->rates[rate].inside + weights->rates[rate].outside);
+		error += (double)node->count * weights->errors[rate];
 	}
 	weights->error = weight > 0 ? error / weight : 0;
 }

@@ -29,7 +29,6 @@ struct weight_rate {
 	uint32_t inside, outside; /* where events are close */
 	int32_t inside_slope,
 		outside_slope; /* more a clock unit between them, 16 bits further right */
-	double error;          /* of both, in all */
 };
 
 enum weight_source {
@@ -44,6 +43,7 @@ struct weights {
 	uint32_t near,
 		range; /* clock units between events: those two intervals, and from one to the other */
 	struct weight_rate rates[WEIGHT_RATES_MAX]; /* 0: no cost */
+	double errors[WEIGHT_RATES_MAX];            /* of both, in all */
 	uint32_t rate_count;
 	uint8_t events[TRACE_EVENT_CODES];   /* index of the rate */
 	uint8_t frames[2][WEIGHT_DISTANCES]; /* of functions; of generators and coroutines */
