@@ -115,9 +115,10 @@ struct model_thread {
 	uint64_t foreign[2], foreign_weight[2];
 	uint64_t weight; /* what tare took of this thread's time, and of those that it waited for */
 	uint64_t joined_weight, python_seen;
-	uint64_t python_tare; /* spans of tare's own in Python code */
-	uint32_t apart;       /* of the newest event, see weight_apart */
-	uint8_t rate;         /* of the span that begins */
+	uint64_t python_tare;                /* spans of tare's own in Python code */
+	uint64_t last_of[TRACE_EVENT_CODES]; /* time of the newest event of each kind, leaves too */
+	uint32_t apart;                      /* of the newest event, see weight_apart */
+	uint8_t rate;                        /* of the span that begins */
 	struct account joined_mark;
 	struct model_thread *joined,
 		*works_for; /* while it waits in backward(): the one that works */

@@ -24,7 +24,6 @@ charge(struct model *model, struct model_thread *thread, uint32_t slot, uint64_t
 	/* Times of one thread never go backwards; those of damaged blocks may, against other threads'. */
 	uint64_t step = now > thread->last ? now - thread->last : 0;
 
-	thread->apart = weight_apart(&model->weights, step);
 	thread->last += step;
 	thread->account.units[slot] += step;
 	model->tree.nodes[thread->stack[thread->top].node].self += step;
@@ -129,8 +128,7 @@ static inline void leave(struct model *model, struct model_thread *thread, uint6
 	}
 	end_all_loose(model, thread);
 	charge_top(model, thread, now);
-	const struct weight_rate *rate = &model->weights.rates[thread->stack[thread->top].rate];
-	uint32_t outside = weigh_leave(thread, rate);
+	uint32_t outside = weigh_leave(model, thread);
 	if (__builtin_expect(!thread->top, 0)) {
 		if (!thread->base)
 			model->stray_leaves++;
@@ -321,10 +319,7 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 				  caller->importing ? 0 : site);
 	uint32_t code = index_of(model, node, TRACE_FRAME, id);
 	const struct def_code *definition = &model->definitions.codes[code];
-	bool generator = definition->flags & CODE_GENERATOR_FLAGS;
-
-	weigh_before(model, thread,
-		     model->weights.frames[generator][distance & (WEIGHT_DISTANCES - 1)]);
+	weigh_frame(model, thread, definition, distance);
 	struct span *span = push(model, thread, TRACE_FRAME, node,
 				 definition->user ? LINE_python_user : LINE_python_library, 0,
 				 event->time);
@@ -366,7 +361,7 @@ static void enter_section(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_before(model, thread, model->weights.events[event->code]);
+	weigh_enter(model, thread, event->code);
 	struct span *frame = frame_of(thread);
 	uint32_t site =
 		note_site(model, thread, frame, event->fields[0], LOOP_EVENT_OTHER, event->time);
@@ -385,7 +380,7 @@ static void enter_operator(struct model *model, struct model_thread *thread,
 	if (flags & SPAN_LOOSE ? thread->unseen || thread->top + 1 >= STACK_MAX : is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_before(model, thread, model->weights.events[event->code]);
+	weigh_enter(model, thread, event->code);
 	struct span *frame = frame_of(thread);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site = note_site(model, thread, frame, site_field, LOOP_EVENT_OTHER, event->time);
@@ -405,7 +400,7 @@ static void enter_node(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_before(model, thread, model->weights.events[event->code]);
+	weigh_enter(model, thread, event->code);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t node = find_node(model, &thread->stack[thread->top], TRACE_NODE, id, 0, 0);
 	uint32_t type = index_of(model, node, TRACE_NODE, id);
@@ -426,7 +421,7 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_before(model, thread, model->weights.events[event->code]);
+	weigh_enter(model, thread, event->code);
 	struct span *around = &thread->stack[thread->top], *frame = &thread->stack[around->frame];
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site =
@@ -474,7 +469,7 @@ static void enter_plain(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_before(model, thread, model->weights.events[event->code]);
+	weigh_enter(model, thread, event->code);
 	uint32_t id = event->code == TRACE_TARE ? narrow(event->fields[0]) : 0;
 	uint32_t node = find_node(model, &thread->stack[thread->top], event->code, id, 0, 0);
 

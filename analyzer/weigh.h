@@ -11,21 +11,48 @@ static inline void add_weight(struct model_thread *thread, uint32_t slot, uint32
 	thread->weight += weight;
 }
 
-/* Of an event that opens a span: what comes before its time. The rest when the span is there. */
-static inline void weigh_before(struct model *model, struct model_thread *thread, unsigned rate)
+/* An event comes, up to whose time the thread is accounted for: how long its kind's code was not needed. */
+static inline void note_apart(struct model *model, struct model_thread *thread, unsigned code)
 {
+	thread->apart = weight_apart(&model->weights, thread->last - thread->last_of[code]);
+	thread->last_of[code] = thread->last;
+}
+
+/* Of an event that opens a span: what comes before its time. The rest when the span is there. */
+static inline void weigh_before(struct model *model, struct model_thread *thread, unsigned code,
+				unsigned rate)
+{
+	note_apart(model, thread, code);
 	thread->rate = (uint8_t)rate;
 	add_weight(thread, thread->stack[thread->top].slot,
 		   weight_outside(&model->weights.rates[rate], thread->apart));
 }
 
-/* The end of the innermost span: what is inside. Returns what is to be added around it. */
-static inline uint32_t weigh_leave(struct model_thread *thread, const struct weight_rate *rate)
+static inline void weigh_enter(struct model *model, struct model_thread *thread, unsigned code)
 {
+	weigh_before(model, thread, code, model->weights.events[code]);
+}
+
+static inline void weigh_frame(struct model *model, struct model_thread *thread,
+			       const struct def_code *code, uint32_t distance)
+{
+	bool generator = code->flags & CODE_GENERATOR_FLAGS;
+
+	weigh_before(model, thread, TRACE_FRAME,
+		     model->weights.frames[generator][distance & (WEIGHT_DISTANCES - 1)]);
+}
+
+/* The end of the innermost span: what is inside. Returns what is to be added around it. */
+static inline uint32_t weigh_leave(struct model *model, struct model_thread *thread)
+{
+	const struct span *span = &thread->stack[thread->top];
+	const struct weight_rate *rate = &model->weights.rates[span->rate];
+
+	note_apart(model, thread, span->kind % TRACE_EVENT_CODES);
 	uint32_t inside = weight_inside(rate, thread->apart);
 	uint32_t outside = weight_outside(rate, thread->apart);
 
-	thread->account.weight[thread->stack[thread->top].slot] += inside;
+	thread->account.weight[span->slot] += inside;
 	thread->weight += inside + outside;
 	return outside;
 }

@@ -4,8 +4,8 @@
  * For analyzer/'s model. The hook of an event runs in part before the event's time and in part after it:
  * of a span's two events what lies between their times is the span's, the rest what is around's. walk.c
  * puts both into the account's `weight`, by slot; ledger.c moves it to tare's line at the end. Events that
- * follow each other closely cost less than those between which the program uses the caches for itself:
- * costs are known at two intervals, and taken in proportion between them.
+ * follow others of their kind closely cost less than those between which the program uses the caches for
+ * itself: costs are known at two intervals, and taken in proportion between them.
  */
 #pragma once
 
@@ -61,7 +61,7 @@ void weights_set(struct weights *weights, const struct record_CALIBRATION *recor
 /* At the end of the trace. */
 void weights_finish(struct weights *weights, const struct call_tree *tree);
 
-/* How far `step`, the time since the last event, is from one interval to the other. */
+/* How far `step`, the time since the last event of that kind, is from one interval to the other. */
 static inline uint32_t weight_apart(const struct weights *weights, uint64_t step)
 {
 	uint64_t over = step > weights->near ? step - weights->near : 0;

@@ -133,7 +133,7 @@ static void test_frames(void **state)
 	synth_close(&synth);
 }
 
-/* In proportion to the time since the event before. */
+/* In proportion to the time since the last event of that kind; before the first there was none for long. */
 static void test_intervals(void **state)
 {
 	struct synth synth;
@@ -143,19 +143,19 @@ static void test_intervals(void **state)
 	weigh(main, "frame", 0, 100, 20, 40);
 	weigh(main, "frame", 0, 1100, 40, 140);
 	weigh(main, "section", 0, 100, 10, 10);
-	enter(main, 0, FRAME, USER, 0, 0); /* at once: 10 inside; 20 around, where nothing is */
+	enter(main, 0, FRAME, USER, 0, 0);      /* 20 inside, 70 around, where nothing is */
 	enter(main, 600, FRAME, LIBRARY, 5, 0); /* half way: 45 around, 15 inside */
 	leave(main, 5600);                      /* beyond: 20 inside, 70 around */
-	call(main, 5650, 10650, SECTION, 7);    /* has one interval alone */
-	leave(main, 10700);                     /* near: 10 inside, 20 around, at the end */
+	call(main, 5650, 10650, SECTION, 7);    /* is the same at all intervals */
+	leave(main, 10700);                     /* since the last frame's */
 	synth_read(&synth);
 	check_ledger(process_ledger(&synth),
-		     EXPECT([LINE_python_user] = 700 - 20 - 45 - 70 - 10,
+		     EXPECT([LINE_python_user] = 700 - 20 - 45 - 70 - 10 - 20,
 			    [LINE_python_library] = 5000 - 35, [LINE_framework] = 5000 - 10,
-			    [LINE_tare] = 190),
+			    [LINE_tare] = 210),
 		     10700);
-	/* Around everything is no time: 40 could not be taken out. */
-	assert_units(process_ledger(&synth).clamped, 40);
+	/* Around everything is no time: that could not be taken out. */
+	assert_units(process_ledger(&synth).clamped, 140);
 	synth_close(&synth);
 }
 
