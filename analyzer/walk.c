@@ -76,8 +76,7 @@ static void end_call(struct model *model, struct model_thread *thread, const str
 		     uint64_t result, uint64_t now)
 {
 	uint64_t all = now - span->enter, duration = all > span->inner ? all - span->inner : 0;
-	uint64_t weight = thread->account.weight[span->slot] - span->weight_mark;
-	uint64_t raw = duration;
+	uint64_t weight = thread->account.weight[span->slot] - span->weight_mark, raw = duration;
 	uint32_t class = span->class;
 
 	duration -= weight >> WEIGHT_BITS < duration ? weight >> WEIGHT_BITS : duration;
@@ -664,7 +663,6 @@ void walk_finish(struct model *model)
 
 	if (model->main && program_runs(model, model->main, end))
 		model->program_end = 0;
-
 	for (uint32_t i = 0; i < model->definitions.thread_count; i++) {
 		struct model_thread *thread = model->threads[i];
 
