@@ -14,7 +14,7 @@
 
 int cmd_ops(int argc, char **argv);
 
-enum { OPTION_BY = 0x100, OPTION_SORT, OPTION_TOP, OPTION_NESTED, OPTION_LOOP };
+enum { OPTION_BY = 0x100, OPTION_SORT, OPTION_TOP, OPTION_NESTED, OPTION_LOOP, OPTION_DEVICE };
 
 static const struct argp_option ops_options[] = {
 	{ "by", OPTION_BY, "KEYS", 0,
@@ -22,13 +22,18 @@ static const struct argp_option ops_options[] = {
 	  "several with commas (op,site)",
 	  0 },
 	{ "sort", OPTION_SORT, "KEY", 0,
-	  "total, fixed, wait, python, framework, library, launch, copy, memory, gil, first, calls, launches, name",
+	  "total, fixed, wait, python, framework, library, launch, copy, memory, gil, first, device, calls, launches, "
+	  "name",
 	  0 },
 	{ "top", OPTION_TOP, "N", 0, "So many rows; 0: all (text: 40, else all)", 0 },
 	{ "nested", OPTION_NESTED, NULL, 0,
 	  "Also operators inside others: how often, and in which; their times are not known", 0 },
 	{ "loop", OPTION_LOOP, "FILE:LINE", 0,
 	  "Calls a pass are of this loop, not of the main loop", 0 },
+	{ "device", OPTION_DEVICE, NULL, 0,
+	  "Also what devices did: kernels and device time a call (mean), from a kernel's launch to its start "
+	  "(median); wants a trace with the layer gpu",
+	  0 },
 	{ 0 },
 };
 
@@ -39,7 +44,7 @@ struct arguments {
 	const char *sort;
 	const char *loop;
 	long top;
-	bool nested;
+	bool nested, device;
 };
 
 static error_t parse_groups(struct arguments *arguments, const char *by, struct argp_state *state)
@@ -91,6 +96,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			return options_wrong(state, "--top wants a number, not '%s'", argument);
 		return 0;
 	case OPTION_NESTED: arguments->nested = true; return 0;
+	case OPTION_DEVICE: arguments->device = true; return 0;
 	case OPTION_LOOP:
 		if (!strchr(argument, ':'))
 			return options_wrong(state, "--loop wants FILE:LINE, not '%s'", argument);
@@ -114,6 +120,7 @@ static int print(const struct arguments *arguments, struct run *run)
 		return complain("no loop ran at %s", arguments->loop);
 	op_view_make(&view, model, arguments->group, arguments->nested);
 	op_view_sort(&view, arguments->sort);
+	view.device = arguments->device || arguments->trace.format != FORMAT_TEXT;
 	struct table *table =
 		op_view_table(&view, (unsigned)top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
@@ -124,6 +131,8 @@ static int print(const struct arguments *arguments, struct run *run)
 		if (table_rows(table) < view.count - 1)
 			printf("… %u more; --top 0 shows all\n",
 			       view.count - 1 - table_rows(table));
+		if (arguments->device && !device_known(&model->devices))
+			printf("what devices did is unknown: recorded without the layer gpu\n");
 		break;
 	case FORMAT_JSON: {
 		json_t *json = json_object();

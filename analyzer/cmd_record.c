@@ -30,10 +30,11 @@
 #define OPTION_ROOM 32
 
 #define OPTION_NO_CALIBRATE (OPTION_KNOB + KNOB_COUNT)
+#define OPTION_GPU          (OPTION_NO_CALIBRATE + 1)
 
 struct request {
 	const char *values[KNOB_COUNT]; /* NULL: not given */
-	bool no_calibrate;
+	bool no_calibrate, gpu;
 	char **command;
 };
 
@@ -63,7 +64,7 @@ static const char *option_text(char *out, const char *text, int (*change)(int))
 /* Each knob is an option, but the journal, which is ours. */
 static const struct argp_option *knob_options(void)
 {
-	static struct argp_option options[KNOB_COUNT + 2];
+	static struct argp_option options[KNOB_COUNT + 3];
 	static char names[KNOB_COUNT][OPTION_ROOM], types[KNOB_COUNT][OPTION_ROOM];
 	unsigned count = 0;
 
@@ -87,6 +88,11 @@ static const struct argp_option *knob_options(void)
 		.key = OPTION_NO_CALIBRATE,
 		.doc = "do not measure what tare itself costs, where that is not known yet",
 	};
+	options[count++] = (struct argp_option){
+		.name = "gpu",
+		.key = OPTION_GPU,
+		.doc = "also what devices did, by CUPTI: the layer gpu on top of the others",
+	};
 	return options;
 }
 
@@ -99,6 +105,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	if (key == ARGP_KEY_ARG) {
 		request->command = state->argv + state->next - 1;
 		state->next = state->argc;
+		return 0;
+	}
+	if (key == OPTION_GPU) {
+		request->gpu = true;
 		return 0;
 	}
 	if (key == OPTION_NO_CALIBRATE) {
@@ -120,6 +130,20 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 }
 
 /* ------------------------------------------------------------------------------- environment */
+
+static void add_gpu(struct request *request)
+{
+	const char *layers = request->values[KNOB_LAYERS];
+	char *all;
+
+	if (!layers)
+		layers = getenv(KNOB_PREFIX "LAYERS");
+	if (!layers || !*layers)
+		layers = knob_descs[KNOB_LAYERS].initial;
+	/* For as long as the command runs. */
+	if (asprintf(&all, "%s,gpu", layers) > 0)
+		request->values[KNOB_LAYERS] = all;
+}
 
 static void set_variable(enum knob_id id, const char *value)
 {
@@ -297,6 +321,8 @@ int cmd_record(int argc, char **argv)
 		return status;
 	if (!request.command)
 		return complain("no command to run; '%s --help' says more", argv[0]);
+	if (request.gpu)
+		add_gpu(&request);
 	char *library = launch_find_library();
 	if (!library || !set_environment(&request, library)) {
 		free(library);

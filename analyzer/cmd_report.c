@@ -5,6 +5,7 @@
 
 #include "analyzer/advice.h"
 #include "analyzer/graph.h"
+#include "analyzer/device_view.h"
 #include "analyzer/headline.h"
 #include "analyzer/ledger_view.h"
 #include "analyzer/mainloop.h"
@@ -140,6 +141,8 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "settings", settings_json(syncs));
 	json_object_set_new(json, "cuda_graph", graph_json(syncs));
 	json_object_set_new(json, "advice", advice_json(advice));
+	json_object_set_new(json, "devices", devices_json(model));
+	json_object_set_new(json, "kernels", kernels_json(model));
 	json_object_set_new(json, "thread_ledgers", threads_json(model));
 	json_object_set_new(json, "ranges", ranges_json(model));
 	json_object_set_new(json, "still_open", still_open_json(model));
@@ -190,6 +193,7 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 	print_main_loop(model, syncs->main_loop);
 	settings_print(syncs);
 	ledger_print(model);
+	devices_print(model);
 	if (all)
 		print_ops(ops, all);
 	print_syncs(syncs);
@@ -225,6 +229,7 @@ static int print(const struct arguments *arguments, const struct run *run)
 	advice_make(&advice, model, &syncs);
 	/* People want to see operators first; programs get all there is to group by. */
 	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);
+	view.device = !text;
 	struct table *ops = op_view_table(&view, top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs, &advice); break;

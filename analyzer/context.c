@@ -264,3 +264,10 @@ void context_made(struct model *model, struct model_thread *thread, uint64_t seq
 		autograd_add(&thread->autograd, sequence, count, row);
 	}
 }
+
+uint32_t context_row(struct model *model, struct model_thread *thread)
+{
+	const struct op_context *context = innermost(thread);
+
+	return context ? row_of(model, context) : 0;
+}

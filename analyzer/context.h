@@ -33,6 +33,9 @@ void context_call_ended(struct model_thread *thread, uint32_t class, uint64_t du
 /* The span that the innermost context began with is over. `known`: so is when. */
 void context_close(struct model *model, struct model_thread *thread, bool known);
 
+/* The row of the operator table that what happens now belongs to; 0: none. */
+uint32_t context_row(struct model *model, struct model_thread *thread);
+
 /* Events were lost: what is open now has no known times. */
 void context_lost(struct model_thread *thread);
 

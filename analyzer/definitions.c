@@ -220,6 +220,13 @@ static int load(void *context, unsigned type, const union trace_record *record,
 	case TRACE_RECORD_MODULE: load_module(definitions, &record->MODULE); break;
 	case TRACE_RECORD_STACK: load_stack(definitions, &record->STACK); break;
 	case TRACE_RECORD_CALIBRATION: load_calibration(definitions, &record->CALIBRATION); break;
+	case TRACE_RECORD_GPU_QUEUE:
+		*add(definitions, queue, record->GPU_QUEUE.queue) = (struct def_queue){
+			.device = record->GPU_QUEUE.device,
+			.context = record->GPU_QUEUE.context,
+			.stream = record->GPU_QUEUE.stream,
+		};
+		break;
 	case TRACE_RECORD_LOST: definitions->lost_events += record->LOST.events; break;
 	}
 	return 0;
@@ -260,6 +267,8 @@ void definitions_free(struct definitions *definitions)
 	free(definitions->stacks);
 	free(definitions->module_ids.indices);
 	free(definitions->stack_ids.indices);
+	free(definitions->queues);
+	free(definitions->queue_ids.indices);
 	free(definitions->codes);
 	free(definitions->ops);
 	free(definitions->node_types);

@@ -73,6 +73,11 @@ struct def_stack {
 	uint32_t bytes;
 };
 
+/* A stream of a device. */
+struct def_queue {
+	uint32_t device, context, stream;
+};
+
 struct def_info {
 	const char *key, *value;
 };
@@ -92,6 +97,9 @@ struct definitions {
 	uint32_t code_room, op_room, node_type_room, string_room, function_room, thread_room,
 		layer_room, info_room, module_room, stack_room;
 	struct id_map code_ids, op_ids, node_type_ids, string_ids, function_ids, thread_ids;
+	struct def_queue *queues;
+	uint32_t queue_count, queue_room;
+	struct id_map queue_ids;
 	struct id_map module_ids, stack_ids;
 	struct id_map torch_threads; /* torch's number of a thread: index into threads */
 	uint64_t lost_events;        /* of LOST records */

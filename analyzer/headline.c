@@ -274,12 +274,12 @@ json_t *notes_json(const struct run *run)
 			add_note(notes, "%s %s: %s", layer->name,
 				 layer_states[layer->state < 3 ? layer->state : 3], layer->detail);
 	}
-	if (process->launches && !model->has_library)
+	if (process->launches && !model->has_library && !device_known(&model->devices))
 		add_note(
 			notes,
 			"calls of cuBLAS, cuDNN and NCCL are not seen: their time is framework, and "
 			"their launches are not counted");
-	if (library_calls(model))
+	if (library_calls(model) && !device_known(&model->devices))
 		add_note(notes,
 			 "what cuBLAS, cuDNN and NCCL launch is not seen: their calls are timed, "
 			 "but their launches are not counted");

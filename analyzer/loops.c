@@ -202,6 +202,7 @@ static void close_run(struct model *model, struct model_thread *thread, uint64_t
 	if (!generator && !run->asked)
 		add_pass(node, run, thread, end);
 	if (run->accounted) {
+		device_window(model, run->node, run->entered, end);
 		process_settle(model, now);
 		account_add_difference(&node->account, &model->process,
 				       &thread->loop_marks[thread->run_count]);

@@ -57,6 +57,7 @@ void model_finish(struct model *model, struct trace_reader *reader)
 		model->has_library |= model->definitions.functions[i].category ==
 				      TRACE_CATEGORY_LIBRARY;
 	walk_finish(model);
+	device_finish(model);
 	weights_finish(&model->weights, &model->tree);
 	calls_finish(&model->calls);
 	op_table_finish(&model->op_table);
@@ -87,6 +88,7 @@ void model_free(struct model *model)
 	waits_free(&model->waits);
 	findings_free(&model->findings);
 	raises_free(&model->raises);
+	device_free(&model->devices);
 	calls_free(&model->calls);
 	call_tree_free(&model->tree);
 	definitions_free(&model->definitions);

@@ -14,6 +14,7 @@
 #include "analyzer/calls.h"
 #include "analyzer/calltree.h"
 #include "analyzer/definitions.h"
+#include "analyzer/device.h"
 #include "analyzer/graph.h"
 #include "analyzer/ledger.h"
 #include "analyzer/loops.h"
@@ -125,6 +126,9 @@ struct model_thread {
 	struct autograd_thread autograd;
 	struct wait_thread wait;
 	struct raise_mark raise;
+	uint64_t device_wait_end; /* when it last had waited for a device; for a copy: */
+	uint32_t device_finding;
+	bool device_wait_copy;
 	uint64_t launches, ops, events;
 	bool started;
 };
@@ -142,6 +146,7 @@ struct model {
 	uint32_t main_loop; /* a node of them: what figures are told per pass of; LOOP_NONE */
 	struct waits waits;
 	struct findings findings;
+	struct devices devices;
 	struct graph_launches graph;
 	struct raises raises;
 	uint32_t thread_room;

@@ -26,6 +26,10 @@
 	COLUMN(CALLS, "calls", "calls", COLUMN_COUNT, 0)                                           \
 	COLUMN(CALLS_PER_PASS, "calls_per_pass", "a pass", COLUMN_REAL, 0)                         \
 	COLUMN(LAUNCHES, "launches", "launches", COLUMN_COUNT, 9)                                  \
+	COLUMN(KERNELS, "kernels_per_call", "kernels", COLUMN_REAL, 0)                             \
+	COLUMN(DEVICE, "device_ns", "device", COLUMN_US, 0)                                        \
+	COLUMN(DELAY, "start_delay_ns", "to start", COLUMN_US, 0)                                  \
+	COLUMN(DEVICE_TOTAL, "device_total_ns", "on device", COLUMN_TIME, 0)                       \
 	COLUMN(FIRST, "first_ns", "first", COLUMN_TIME, 10)
 
 #define TAIL_COLUMNS(COLUMN)                                                                       \
@@ -172,6 +176,18 @@ static void set_places(struct table *table, const struct op_view *view, const st
 	}
 }
 
+/* What devices did because of the row. Unknown without the layer gpu. */
+static void set_device(struct table *table, const struct model *model, const struct op_stats *row)
+{
+	table_set_number(table, COLUMN_KERNELS, (double)row->kernels / (double)row->calls);
+	table_set_number(table, COLUMN_DEVICE,
+			 model_ns(model, (double)row->device_sum / (double)row->calls));
+	table_set_number(table, COLUMN_DEVICE_TOTAL, model_ns(model, (double)row->device_sum));
+	if (row->kernels)
+		table_set_number(table, COLUMN_DELAY,
+				 model_ns(model, histogram_percentile(&row->delays, 0.5)));
+}
+
 static void add_row(struct table *table, const struct op_view *view, const struct op_stats *row,
 		    double wall)
 {
@@ -201,6 +217,8 @@ static void add_row(struct table *table, const struct op_view *view, const struc
 	if (wall > 0)
 		table_set_number(table, COLUMN_SHARE, row->total / wall);
 	set_parts(table, model, row);
+	if (view->device && device_known(&model->devices))
+		set_device(table, model, row);
 }
 
 struct table *op_view_table(const struct op_view *view, unsigned top, double wall)

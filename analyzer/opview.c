@@ -125,6 +125,17 @@ static void add_first(struct op_stats *stats, const struct op_row *row, const st
 	}
 }
 
+static void add_device(struct op_stats *stats, const struct devices *devices, uint32_t at)
+{
+	const struct device_row *row = at < devices->row_room ? &devices->rows[at] : NULL;
+
+	if (!row || !row->works)
+		return;
+	stats->kernels += row->kernels;
+	stats->device_sum += row->sum;
+	histogram_merge(&stats->delays, &row->delays, UINT64_MAX);
+}
+
 static void add_row(struct op_stats *stats, const struct op_table *table, const struct op_row *row)
 {
 	struct op_sums sums = op_row_sums(table, row);
@@ -205,6 +216,7 @@ void op_view_make(struct op_view *view, struct model *model, unsigned group, boo
 		}
 		stats->several_kinds |= stats->key.kind != row->key.kind;
 		add_row(stats, table, row);
+		add_device(stats, &model->devices, i);
 		if (model->main_loop)
 			stats->loop_calls += loops_calls(&model->loops, i, model->main_loop);
 		free(key);
@@ -225,6 +237,7 @@ void op_view_free(struct op_view *view)
 	for (uint32_t i = 1; i < view->count; i++) {
 		for (unsigned part = 0; part < OP_PART_COUNT; part++)
 			histogram_free(&view->rows[i].parts[part]);
+		histogram_free(&view->rows[i].delays);
 		free(view->rows[i].module);
 	}
 	free(view->rows);
@@ -239,7 +252,8 @@ void op_view_free(struct op_view *view)
 #define KEY_CALLS    (OP_PART_COUNT + 1)
 #define KEY_LAUNCHES (OP_PART_COUNT + 2)
 #define KEY_FIRST    (OP_PART_COUNT + 3)
-#define KEY_NAME     (OP_PART_COUNT + 4)
+#define KEY_DEVICE   (OP_PART_COUNT + 4)
+#define KEY_NAME     (OP_PART_COUNT + 5)
 
 static const char *const sort_keys[] = {
 #define PART_(name) #name,
@@ -249,6 +263,7 @@ static const char *const sort_keys[] = {
 	"calls",
 	"launches",
 	"first",
+	"device",
 	"name",
 };
 
@@ -262,6 +277,7 @@ static double sort_value(const struct op_stats *row, unsigned key)
 	return key == KEY_CALLS    ? (double)row->calls :
 	       key == KEY_LAUNCHES ? (double)row->launches :
 	       key == KEY_FIRST    ? row->first :
+	       key == KEY_DEVICE   ? (double)row->device_sum :
 				     row->total;
 }
 
@@ -296,6 +312,6 @@ bool op_view_sort(struct op_view *view, const char *name)
 
 const char *op_view_sort_keys(void)
 {
-	return "total, share, fixed, python, framework, library, launch, copy, memory, gil, wait, first, calls, "
+	return "total, share, fixed, python, framework, library, launch, copy, memory, gil, wait, first, device, calls, "
 	       "launches, name";
 }

@@ -31,11 +31,15 @@ struct op_stats {
 	double first;              /* fixed and wait of the first call */
 	uint64_t first_time;
 	struct histogram parts[OP_PART_COUNT];
+	/* What devices did because of it: of the first call too. */
+	uint64_t kernels, device_sum; /* clock units */
+	struct histogram delays;      /* from a kernel's launch to its start */
 };
 
 struct op_view {
 	const struct model *model;
 	unsigned group;        /* enum op_group bits */
+	bool device;           /* set: what devices did has columns */
 	struct op_stats *rows; /* from 1 */
 	uint32_t count, room;
 	struct hash_table index;

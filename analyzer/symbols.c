@@ -41,14 +41,20 @@ static char *(*find_demangle(void))(const char *, char *, size_t *, int *)
 	return demangle;
 }
 
-static const char *readable(struct symbols *symbols, const char *name)
+char *symbol_readable(const char *name)
 {
 	char *(*demangle)(const char *, char *, size_t *, int *) =
 		!strncmp(name, "_Z", 2) ? find_demangle() : NULL;
 	int status;
 	char *text = demangle ? demangle(name, NULL, NULL, &status) : NULL;
-	const char *kept =
-		arena_text(&symbols->arena, text ? text : name, strlen(text ? text : name));
+
+	return text ? text : strdup(name);
+}
+
+static const char *readable(struct symbols *symbols, const char *name)
+{
+	char *text = symbol_readable(name);
+	const char *kept = arena_text(&symbols->arena, text, strlen(text));
 
 	free(text);
 	return kept;

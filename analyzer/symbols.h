@@ -10,6 +10,9 @@
 
 struct symbols;
 
+/* A name as people write it, demangled where that can be done; free it. */
+char *symbol_readable(const char *name);
+
 /* Text that is not known is NULL. Lives as long as the symbols. */
 struct symbol {
 	const char *function; /* demangled */

@@ -383,6 +383,8 @@ static void settle_copy(struct model *model, struct model_thread *thread)
 		copy->key.explicit = false;
 		finding = add(model, thread, copy);
 		model->findings.rows[finding].gap += copy->idle;
+		if (thread->device_wait_end == copy->end)
+			device_waited(thread, true, finding, copy->end);
 		if (gap->copy == copy)
 			*gap = (struct wait_gap){ .since = copy->end, .finding = finding };
 	}
@@ -599,8 +601,15 @@ void waits_ended(struct model *model, struct model_thread *thread, uint32_t clas
 		if (waits) {
 			open_gap(model, wait->device, call, 0);
 			model->waits.gaps[wait->device % WAIT_DEVICES].copy = &wait->copy;
+			device_waited(thread, true, 0, now);
 		}
 	}
+	if (finding && (call->code != TRACE_MEMORY || empties_device(&model->waits, call)))
+		device_waited(
+			thread,
+			call->kind != FINDING_STREAM_SYNC && call->kind != FINDING_EVENT_SYNC &&
+				call->kind != FINDING_DEVICE_SYNC && call->kind != FINDING_MEMORY,
+			finding, now);
 	if (finding && empties_device(&model->waits, call))
 		open_gap(model, wait->device, call, finding);
 }

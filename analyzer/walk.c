@@ -566,6 +566,10 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 		break;
 	case TRACE_DEVICE: waits_device(thread, event->fields[0]); break;
 	case TRACE_STACK: waits_stack(thread, event->fields[0]); break;
+	case TRACE_CORRELATION:
+		weigh_mark(model, thread);
+		device_called(model, thread, event->fields[0], event->time);
+		break;
 	default: other_event(model, thread, reader, event); break;
 	}
 }
@@ -619,6 +623,12 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 				     !model_time_is_sane(model, batch->events[0].time),
 			     0)) {
 		model->resyncs++;
+		return;
+	}
+	if (__builtin_expect(batch->events[0].code == TRACE_GPU_WORK ||
+				     batch->events[0].code == TRACE_GPU_KERNEL,
+			     0)) {
+		device_batch(model, batch);
 		return;
 	}
 	if (__builtin_expect(!index || !model->threads[index], 0)) {

@@ -60,7 +60,7 @@ static unsigned domain_of(const struct sim_scope *scope)
 					       CUPTI_CB_DOMAIN_DRIVER_API;
 }
 
-static void call_back(const struct sim_scope *scope, unsigned cbid, CUpti_ApiCallbackSite site)
+static void call_back(struct sim_scope *scope, unsigned cbid, CUpti_ApiCallbackSite site)
 {
 	unsigned domain = domain_of(scope);
 	static const int success;
@@ -69,6 +69,7 @@ static void call_back(const struct sim_scope *scope, unsigned cbid, CUpti_ApiCal
 		.functionName = scope->function,
 		.functionReturnValue = site == CUPTI_API_EXIT ? (void *)&success : NULL,
 		.contextUid = (uint32_t)sim_device() + 1,
+		.correlationData = &scope->kept,
 		.correlationId = scope->correlation,
 	};
 	CUpti_CallbackFunc subscriber = cupti.subscriber;

@@ -94,7 +94,7 @@ struct sim_scope {
 	const char *function;
 	uint32_t correlation; /* 0: nobody observes */
 	uint32_t around;      /* correlation of the call that this one is made in */
-	uint64_t start;       /* the observer's */
+	uint64_t start, kept; /* the observer's */
 };
 
 /* sim_call, for a function whose end is known too: sim_leave, by __attribute__((cleanup)). */
