@@ -372,10 +372,14 @@ void device_finish(struct model *model)
 
 			settle(model, line, &first);
 		}
-		/* Nothing came any more. */
-		if (line && line->busy_end < devices->end)
+		/* Nothing came any more. To the end of the bucket, so that each holds what it is long. */
+		if (line && line->busy_end < devices->end) {
+			bucket_at(line, devices->end);
 			add_interval(line, idle_member(DEVICE_IDLE_host), line->busy_end,
-				     devices->end);
+				     line->origin +
+					     ((devices->end - line->origin) / line->width + 1) *
+						     line->width);
+		}
 	}
 	/* Where the device was seen all along, what it tells counts. */
 	for (uint32_t i = 1; device_known(devices) && i < model->findings.count; i++)
