@@ -116,6 +116,12 @@ uint32_t definitions_index(const struct definitions *definitions, unsigned kind,
 /* The index of a thread by its number, added where no record told of it. */
 uint32_t definitions_thread(struct definitions *definitions, uint32_t number);
 
+/* Whether what a "thread" holds is no thread's: it has a record, without the kernel's id. */
+static inline bool definitions_are_others(const struct definitions *definitions, uint32_t index)
+{
+	return !definitions->threads[index].tid && definitions->threads[index].start;
+}
+
 /* The newest value of an INFO record; NULL where there is none. */
 const char *definitions_info(const struct definitions *definitions, const char *key);
 

@@ -625,9 +625,7 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		model->resyncs++;
 		return;
 	}
-	if (__builtin_expect(batch->events[0].code == TRACE_GPU_WORK ||
-				     batch->events[0].code == TRACE_GPU_KERNEL,
-			     0)) {
+	if (__builtin_expect(index && definitions_are_others(&model->definitions, index), 0)) {
 		device_batch(model, batch);
 		return;
 	}
