@@ -376,9 +376,8 @@ void device_finish(struct model *model)
 		if (line && line->busy_end < devices->end) {
 			bucket_at(line, devices->end);
 			add_interval(line, idle_member(DEVICE_IDLE_host), line->busy_end,
-				     line->origin +
-					     ((devices->end - line->origin) / line->width + 1) *
-						     line->width);
+				     line->origin + ((devices->end - line->origin) / line->width +
+						     1) * line->width);
 		}
 	}
 	/* Where the device was seen all along, what it tells counts. */

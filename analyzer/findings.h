@@ -68,8 +68,8 @@ struct finding {
 	struct finding_key key;
 	uint64_t count, bytes; /* bytes: of the largest copy */
 	uint64_t first_time, last_time;
-	uint64_t gap;         /* clock units */
-	uint64_t device_gap;  /* as the device tells it; it replaces `gap` where devices were seen */
+	uint64_t gap;        /* clock units */
+	uint64_t device_gap; /* as the device tells it; it replaces `gap` where devices were seen */
 	struct queued queued; /* in all its waits */
 	struct finding_loop loops[FINDING_LOOPS_MAX];
 	uint32_t loop_count;

@@ -63,8 +63,10 @@ def bench_loop(options, folder):
     """The overhead-bound loop: all host layers, CUDA calls only, RecordFunction instead of taps, and the peers."""
     python = [sys.executable, HERE / "loop.py", "--serve"]
     traced = [Row("loop, all host layers", "% slower", 6, 5), Row("loop, CUDA calls only", "% slower", 1.5, 0.5),
-              Row("loop, RecordFunction instead of taps", "% slower", None)]
-    layers = [ALL, "cuda", "frames,ops-rf,cuda"]
+              Row("loop, RecordFunction instead of taps", "% slower", None),
+              Row("loop, all host layers and gpu", "% slower", None,
+                  note="" if has_gpu() else "the simulated CUPTI's own cost is in it")]
+    layers = [ALL, "cuda", "frames,ops-rf,cuda", f"{ALL},gpu"]
     peers = [Row("loop, torch.profiler (CPU)", "% slower", None),
              Row("loop, torch.profiler (CPU, with_stack)", "% slower", None),
              Row("loop, VizTracer", "% slower", None), Row("loop, cProfile", "% slower", None)]
