@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cupti/gpu.h"
+#include "traces/crc32c.h"
 
 #define BUFFER_BYTES (512u << 10)
 #define BUFFERS_MAX  256u
@@ -176,15 +177,11 @@ static uint32_t define_name(const char *name, size_t bytes)
 /* By contents: a module that is unloaded gives its names' addresses to others. */
 static uint32_t name_id(const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	size_t bytes = 0;
+	size_t bytes = name ? strnlen(name, NAME_MAX_) : 0;
+	uint32_t sum = crc32c(0, name, bytes);
+	uint64_t hash = (uint64_t)(bytes + 1) << 32 | sum;
 
-	if (!name)
-		name = "";
-	for (; name[bytes] && bytes < NAME_MAX_; bytes++)
-		hash = (hash ^ (uint8_t)name[bytes]) * 0x100000001b3u;
-	hash |= 1;
-	for (uint32_t probe = (uint32_t)(hash >> 32);; probe++) {
+	for (uint32_t probe = sum;; probe++) {
 		uint32_t at = probe % NAMES;
 
 		if (records.names[at].hash == hash)

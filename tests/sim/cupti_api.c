@@ -78,14 +78,6 @@ static void call_back(struct sim_scope *scope, unsigned cbid, CUpti_ApiCallbackS
 		subscriber(cupti.subscriber_data, domain, cbid, &data);
 }
 
-static void call_begins(struct sim_scope *scope)
-{
-	unsigned cbid = cupti_cbid(domain_of(scope), scope->function);
-
-	call_back(scope, cbid, CUPTI_API_ENTER);
-	scope->start = cupti_stamp();
-}
-
 static bool is_recorded(unsigned domain, unsigned cbid)
 {
 	unsigned kind = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME :
@@ -93,6 +85,14 @@ static bool is_recorded(unsigned domain, unsigned cbid)
 	uint8_t filter = cbid < CUPTI_CBIDS ? cupti.api_filter[domain][cbid] : API_FILTER_NONE;
 
 	return cbid && (cupti.kinds[kind] ? filter != API_FILTER_OFF : filter == API_FILTER_ON);
+}
+
+static void call_begins(struct sim_scope *scope)
+{
+	unsigned domain = domain_of(scope), cbid = cupti_cbid(domain, scope->function);
+
+	call_back(scope, cbid, CUPTI_API_ENTER);
+	scope->start = is_recorded(domain, cbid) ? cupti_stamp() : 0;
 }
 
 static void add_external(uint32_t correlation)
