@@ -23,8 +23,6 @@
 #define LOOPS     9
 #define LOOP_ROOM 32
 #define KINDS_MAX 32
-#define APART_SHARE                                                                                \
-	1.0 /* what other kinds of event cost more where they are apart, of what frames do */
 
 /* As calibrate.py names them. */
 enum loop {
@@ -53,7 +51,8 @@ static const char *const loop_codes[LOOPS] = {
 struct c_kind {
 	char name[20];
 	double inside[PAIRS], outside[PAIRS], error;
-	unsigned count;
+	double more[PAIRS]; /* where they are apart */
+	unsigned count, more_count;
 };
 
 struct measured {
@@ -177,6 +176,11 @@ static void add_kind(struct measured *measured, const struct record_CALIBRATION 
 		return;
 	if (kind == measured->kinds + measured->kind_count)
 		strcpy(measured->kinds[measured->kind_count++].name, record->kind.data);
+	if (record->interval_ns) {
+		if (kind->more_count < PAIRS)
+			kind->more[kind->more_count++] = record->outside_ps / 1000.0;
+		return;
+	}
 	if (kind->count == PAIRS)
 		return;
 	kind->inside[kind->count] = record->inside_ps / 1000.0;
@@ -322,11 +326,9 @@ static void add_c_kind(struct calibrate_result *result, const struct frames *fra
 {
 	double inside = median(kind->inside, kind->count);
 	double outside = median(kind->outside, kind->count);
-	double more = frames->more * APART_SHARE;
+	double more = fmax(frames->more, median(kind->more, kind->more_count));
 	bool single = !strcmp(name, "op") || !strcmp(name, "mark");
 
-	if (single)
-		more /= 2;
 	add_weight(result, name, 0, frames->close, inside, outside, kind->error);
 	add_weight(result, name, 0, frames->apart, inside + (single ? 0 : more / 2),
 		   outside + (single ? more : more / 2), kind->error + more / 2);
