@@ -76,9 +76,6 @@ static void set_intervals(struct weights *weights, const struct record_CALIBRATI
 	}
 	weights->near = count ? (uint32_t)(least / unit_ns) : 0;
 	weights->range = count ? (uint32_t)((most - least) / unit_ns) : 0;
-	weights->most = weights->range < UINT32_MAX / WEIGHT_BEYOND ?
-				WEIGHT_BEYOND * weights->range :
-				weights->range;
 }
 
 static void set_events(struct weights *weights, const struct record_CALIBRATION *records,

@@ -22,12 +22,6 @@ struct definitions;
 #define WEIGHT_SCALE ((double)(1u << WEIGHT_BITS))
 
 #define WEIGHT_RATES_MAX 64u
-/*
- * Beyond the longer interval costs go on growing, up to so many times its distance from the shorter: after
- * some us of PyTorch's own code an operator's hook finds nothing in the caches.
- */
-#define WEIGHT_BEYOND 3
-
 #define WEIGHT_DISTANCES 1024u /* of FRAME's how */
 
 /* Of one event, of which a span has two. */
@@ -48,7 +42,6 @@ struct weights {
 	enum weight_source source;
 	uint32_t near,
 		range; /* clock units between events: those two intervals, and from one to the other */
-	uint32_t most;                              /* WEIGHT_BEYOND times the range */
 	struct weight_rate rates[WEIGHT_RATES_MAX]; /* 0: no cost */
 	double errors[WEIGHT_RATES_MAX];            /* of both, in all */
 	uint32_t rate_count;
@@ -73,7 +66,7 @@ static inline uint32_t weight_apart(const struct weights *weights, uint64_t step
 {
 	uint64_t over = step > weights->near ? step - weights->near : 0;
 
-	return over < weights->most ? (uint32_t)over : weights->most;
+	return over < weights->range ? (uint32_t)over : weights->range;
 }
 
 static inline uint32_t weight_inside(const struct weight_rate *rate, uint32_t apart)

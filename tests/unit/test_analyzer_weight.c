@@ -143,19 +143,19 @@ static void test_intervals(void **state)
 	weigh(main, "frame", 0, 100, 20, 40);
 	weigh(main, "frame", 0, 1100, 40, 140);
 	weigh(main, "section", 0, 100, 10, 10);
-	enter(main, 0, FRAME, USER, 0, 0);      /* 40 inside, 170 around, where nothing is */
+	enter(main, 0, FRAME, USER, 0, 0);      /* 20 inside, 70 around, where nothing is */
 	enter(main, 600, FRAME, LIBRARY, 5, 0); /* half way: 45 around, 15 inside */
-	leave(main, 5600);                      /* three times as far: 40 inside, 170 around */
+	leave(main, 5600);                      /* beyond: 20 inside, 70 around */
 	call(main, 5650, 10650, SECTION, 7);    /* is the same at all intervals */
 	leave(main, 10700);                     /* since the last frame's */
 	synth_read(&synth);
 	check_ledger(process_ledger(&synth),
-		     EXPECT([LINE_python_user] = 700 - 40 - 45 - 170 - 10 - 40,
-			    [LINE_python_library] = 5000 - 55, [LINE_framework] = 5000 - 10,
-			    [LINE_tare] = 370),
+		     EXPECT([LINE_python_user] = 700 - 20 - 45 - 70 - 10 - 20,
+			    [LINE_python_library] = 5000 - 35, [LINE_framework] = 5000 - 10,
+			    [LINE_tare] = 210),
 		     10700);
 	/* Around everything is no time: that could not be taken out. */
-	assert_units(process_ledger(&synth).clamped, 340);
+	assert_units(process_ledger(&synth).clamped, 140);
 	synth_close(&synth);
 }
 
