@@ -39,6 +39,7 @@ struct device_line {
 	uint32_t heap_count;
 	uint64_t origin, width;                 /* of the buckets */
 	uint64_t busy_end, kernel_end, settled; /* settled: the last start */
+	uint64_t beyond; /* at the end: of the last bucket, what lies behind all that was recorded */
 	struct bucket buckets[BUCKETS];
 };
 
@@ -372,13 +373,22 @@ void device_finish(struct model *model)
 
 			settle(model, line, &first);
 		}
+		/* The last of a process that was killed. */
+		if (line && line->busy_end > devices->end)
+			devices->end = line->busy_end;
+	}
+	for (unsigned i = 0; i < DEVICES_MAX; i++) {
+		struct device_line *line = devices->lines[i];
+		uint64_t end;
+
+		if (!line)
+			continue;
 		/* Nothing came any more. To the end of the bucket, so that each holds what it is long. */
-		if (line && line->busy_end < devices->end) {
-			bucket_at(line, devices->end);
-			add_interval(line, idle_member(DEVICE_IDLE_host), line->busy_end,
-				     line->origin + ((devices->end - line->origin) / line->width +
-						     1) * line->width);
-		}
+		bucket_at(line, devices->end);
+		end = line->origin +
+		      ((devices->end - line->origin) / line->width + 1) * line->width;
+		add_interval(line, idle_member(DEVICE_IDLE_host), line->busy_end, end);
+		line->beyond = end - devices->end;
 	}
 	/* Where the device was seen all along, what it tells counts. */
 	for (uint32_t i = 1; device_known(devices) && i < model->findings.count; i++)
@@ -397,7 +407,8 @@ bool device_times_of(const struct model *model, unsigned device, uint32_t node,
 		return false;
 	if (node == LOOP_NONE) {
 		times->wall = (double)(devices->end - devices->begin);
-		add_window(line, devices->begin, devices->end, &sum);
+		add_window(line, line->origin, line->origin + BUCKETS * line->width, &sum);
+		sum.idle[DEVICE_IDLE_host] -= (double)line->beyond;
 	}
 	for (uint32_t i = 0; node != LOOP_NONE && i < devices->window_count; i++) {
 		const struct device_window *window = &devices->windows[i];

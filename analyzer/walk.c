@@ -612,6 +612,14 @@ static struct model_thread *start_thread(struct model *model, uint32_t index,
 	return thread;
 }
 
+static inline void note_last(struct model *model, const struct trace_batch *batch)
+{
+	uint64_t last = batch->events[batch->count - 1].time;
+
+	if (last > model->last_event)
+		model->last_event = last;
+}
+
 void walk_batch(struct model *model, struct trace_reader *reader, const struct trace_batch *batch)
 {
 	uint32_t index = id_map_get(&model->definitions.thread_ids, batch->thread);
@@ -627,6 +635,7 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 	}
 	if (__builtin_expect(index && definitions_are_others(&model->definitions, index), 0)) {
 		device_batch(model, batch);
+		note_last(model, batch);
 		return;
 	}
 	if (__builtin_expect(!index || !model->threads[index], 0)) {
@@ -651,8 +660,7 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 		walk_event(model, thread, reader, &batch->events[i]);
 	thread->events += batch->count;
 	weigh_batch(model, thread, before);
-	if (batch->events[batch->count - 1].time > model->last_event)
-		model->last_event = batch->events[batch->count - 1].time;
+	note_last(model, batch);
 }
 
 /* Recording was stopped, or the process killed, while its program ran. */
