@@ -169,7 +169,9 @@ def passes(work, count):
 
 def main():
     work = globals()[f"make_{sys.argv[1]}"]()
-    passes(work, 30)
+    # Of another loop: what is measured later must not hold how a process starts beside others.
+    for _ in range(30):
+        work()
     for line in sys.stdin:
         work()
         print(passes(work, int(line)), flush=True)
