@@ -391,7 +391,9 @@ void device_finish(struct model *model)
 		line->beyond = end - devices->end;
 	}
 	/* Where the device was seen all along, what it tells counts. */
-	for (uint32_t i = 1; device_known(devices) && i < model->findings.count; i++)
+	if (!device_known(devices) || definitions_layer_off(&model->definitions, "gpu"))
+		return;
+	for (uint32_t i = 1; i < model->findings.count; i++)
 		model->findings.rows[i].gap = model->findings.rows[i].device_gap;
 }
 
@@ -415,6 +417,8 @@ bool device_times_of(const struct model *model, unsigned device, uint32_t node,
 
 		if (window->node != node)
 			continue;
+		if (window->start < devices->begin || window->end > devices->end)
+			return false;
 		times->wall += (double)(window->end - window->start);
 		add_window(line, window->start, window->end, &sum);
 	}

@@ -103,7 +103,7 @@ static inline bool device_known(const struct devices *devices)
 
 /*
  * At the end: times of a device in all runs of a loop, or (LOOP_NONE) as long as it was recorded. False:
- * that device did nothing.
+ * that device did nothing, or was not recorded all along.
  */
 bool device_times_of(const struct model *model, unsigned device, uint32_t node,
 		     struct device_times *times);

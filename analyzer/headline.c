@@ -253,6 +253,31 @@ static void add_weight_note(json_t *notes, const struct model *model)
 	}
 }
 
+static const char *layer_detail(const struct model *model, const char *name)
+{
+	for (uint32_t i = 0; i < model->definitions.layer_count; i++)
+		if (!strcmp(model->definitions.layers[i].name, name))
+			return model->definitions.layers[i].detail;
+	return "";
+}
+
+static void add_device_notes(json_t *notes, const struct model *model)
+{
+	const struct devices *devices = &model->devices;
+
+	if (!device_known(devices))
+		return;
+	if (definitions_layer_off(&model->definitions, "gpu"))
+		add_note(notes, "what devices did is known for a part of the run: %s",
+			 layer_detail(model, "gpu"));
+	if (devices->unmatched)
+		add_note(notes, "of %lu kernels, copies and sets it is not known what called them",
+			 devices->unmatched);
+	if (devices->late)
+		add_note(notes, "%lu records of devices came too late to be put in order",
+			 devices->late);
+}
+
 json_t *notes_json(const struct run *run)
 {
 	const struct process *process = run->chosen;
@@ -283,6 +308,7 @@ json_t *notes_json(const struct run *run)
 		add_note(notes,
 			 "what cuBLAS, cuDNN and NCCL launch is not seen: their calls are timed, "
 			 "but their launches are not counted");
+	add_device_notes(notes, model);
 	add_weight_note(notes, model);
 	add_note(notes, "the operator table is of the whole run");
 	return notes;

@@ -189,6 +189,9 @@ def test_profiler_takes_over(sim, python, run_bare_and_traced, dump):
     assert len(works(found)) == 31
     assert [event["what"] for event in works(found, BEGIN) + works(found, END)] == [BEGIN, END]
     assert tare_json("info", run.trace)["traces"][0]["lost"] == 0
+    report = tare_json("report", run.trace)
+    assert any("part of the run: handed over" in note for note in report["notes"])
+    assert report["devices"][0]["kernels"] == 31
 
 
 def test_profiler_was_first(sim, python, run_bare_and_traced, dump):
