@@ -345,6 +345,20 @@ void bytecode_loops_free(struct code_loops *loops)
 	*loops = (struct code_loops){ 0 };
 }
 
+bool bytecode_delegates(uint32_t python, struct trace_str bytecode, uint32_t unit)
+{
+	/* YIELD_FROM, then SEND. */
+	static const uint8_t opcode[VERSIONS] = { 72, 72, 123, 123, 104, 106 };
+	enum version version = version_of(python);
+
+	if (version == VERSIONS || unit >= bytecode.length / 2)
+		return false;
+	/* Its cache, of opcode 0. */
+	if (version > V310 && unit && !bytecode.data[2 * unit])
+		unit--;
+	return (uint8_t)bytecode.data[2 * unit] == opcode[version];
+}
+
 /* A site may be in an instruction's caches or behind its EXTENDED_ARGs. */
 static uint32_t start_of(const struct search *search, uint32_t unit)
 {

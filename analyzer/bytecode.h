@@ -45,6 +45,8 @@ uint32_t bytecode_constant_list(uint32_t python, struct trace_str bytecode, uint
 
 /* The first unit from `unit` on that may run without what is there just before it, or not run after it. */
 uint32_t bytecode_straight_end(uint32_t python, struct trace_str bytecode, uint32_t unit);
+/* Whether the instruction at `unit` goes on with another generator: `yield from`, `await`. */
+bool bytecode_delegates(uint32_t python, struct trace_str bytecode, uint32_t unit);
 
 /* Whether all ways within that loop from the instruction at `unit` to itself run the one at `other`. */
 bool bytecode_between(const struct code_loops *loops, uint32_t loop, uint32_t python,

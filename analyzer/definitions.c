@@ -60,6 +60,7 @@ static void load_code(struct definitions *definitions, const struct record_CODE 
 	code->first_line = record->first_line;
 	code->user = origin_is_user(code->file, code->name);
 	code->importing = origin_is_import(code->file);
+	code->step = (uint8_t)origin_step(code->file, code->name);
 }
 
 static void load_lines(struct definitions *definitions, const struct record_LINES *record)

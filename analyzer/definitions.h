@@ -35,6 +35,7 @@ struct def_code {
 	uint32_t flags, first_line;
 	bool user;       /* the user's own: outside site-packages, the standard library, ... */
 	bool importing;  /* of the interpreter's import machinery */
+	uint8_t step;    /* enum origin_step */
 	uint16_t python; /* of the LINES record; 0: there is none */
 	const uint8_t *lines, *bytecode;
 	uint32_t lines_bytes, bytecode_bytes;

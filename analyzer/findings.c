@@ -159,9 +159,11 @@ uint32_t findings_add(struct model *model, const struct model_thread *thread,
 	add_loops(finding, loops);
 	if (thread->works_for && thread->works_for != loops)
 		add_loops(finding, thread->works_for);
-	else if (model->main && model->main != loops)
+	else if (model->main && model->main != loops) {
 		/* A thread of its own: what happens while a pass of the main thread's runs. */
 		add_loops(finding, model->main);
+		finding->apart |= loops->run_count > 0;
+	}
 	return number;
 }
 
@@ -368,13 +370,57 @@ static void classify(struct verdict *verdict, const struct finding_loop *in, dou
 }
 
 /*
- * A library's loop that ran before the main loop began, such as that of model.to(): from the program's
- * own code it happened once.
+ * What ran before the main loop began: of a library's loop, such as that of model.to(), it happened once
+ * for the program's own code; of the program's own loop it is not known how often.
  */
-static bool is_set_up(const struct model *model, const struct finding *finding, uint32_t main_loop)
+static bool is_set_up(const struct model *model, const struct finding *finding,
+		      const struct verdict *verdict, uint32_t main_loop)
 {
-	return main_loop && finding->in_library &&
-	       finding->last_time < model->loops.nodes[main_loop].first;
+	return main_loop && finding->key.loop &&
+	       finding->last_time < model->loops.nodes[main_loop].first &&
+	       (finding->in_library || verdict->class == CLASS_UNKNOWN);
+}
+
+static void classify_nearest(struct model *model, const struct finding *finding,
+			     struct verdict *verdict)
+{
+	if (finding->key.loop) {
+		struct finding_loop nearest = in_nearest(model, finding);
+
+		verdict->passes = passes_of(model, finding->key.loop_code, finding->key.loop);
+		verdict->per_pass = (double)nearest.count / verdict->passes;
+		classify(verdict, &nearest, verdict->passes);
+	} else if (finding->count > 1 && definitions_layer_off(&model->definitions, "frames")) {
+		verdict->class = CLASS_UNKNOWN;
+	}
+}
+
+/*
+ * What it has in the main loop; NULL: nothing. A thread with loops of its own may go its own ways: what it
+ * does belongs to passes of the main loop only where it comes with most of them, or at regular distances.
+ */
+static const struct finding_loop *classify_main(struct model *model, const struct finding *finding,
+						uint32_t main_loop, struct verdict *verdict)
+{
+	const struct loop_node *node = &model->loops.nodes[main_loop];
+	double passes = main_loop && node->passes_known ? (double)node->passes : NAN;
+	const struct finding_loop *in = NULL;
+	struct verdict by_main = *verdict;
+
+	for (uint32_t i = 0; main_loop && i < finding->loop_count; i++)
+		if (finding->loops[i].node == main_loop)
+			in = &finding->loops[i];
+	if (!in)
+		return NULL;
+	by_main.period = NAN;
+	classify(&by_main, in, passes);
+	if (finding->apart && verdict->class != CLASS_UNKNOWN && by_main.class != CLASS_HOT &&
+	    isnan(by_main.period))
+		return NULL;
+	by_main.in_main = true;
+	by_main.main_per_pass = (double)in->count / passes;
+	*verdict = by_main;
+	return in;
 }
 
 struct verdict finding_verdict(struct model *model, const struct finding *finding,
@@ -390,27 +436,10 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 		.gap_ns = model_ns(model, (double)finding->gap),
 	};
 
-	if (finding->key.loop) {
-		struct finding_loop nearest = in_nearest(model, finding);
+	const struct finding_loop *in_main;
 
-		verdict.passes = passes_of(model, finding->key.loop_code, finding->key.loop);
-		verdict.per_pass = (double)nearest.count / verdict.passes;
-		classify(&verdict, &nearest, verdict.passes);
-	} else if (finding->count > 1 && definitions_layer_off(&model->definitions, "frames")) {
-		verdict.class = CLASS_UNKNOWN;
-	}
-	double in_main = 0;
-	for (uint32_t i = 0; main_loop && i < finding->loop_count; i++)
-		if (finding->loops[i].node == main_loop) {
-			const struct loop_node *node = &model->loops.nodes[main_loop];
-			double passes = node->passes_known ? (double)node->passes : NAN;
-
-			verdict.in_main = true;
-			in_main = (double)finding->loops[i].count / (double)finding->count;
-			verdict.main_per_pass = (double)finding->loops[i].count / passes;
-			verdict.period = NAN;
-			classify(&verdict, &finding->loops[i], passes);
-		}
+	classify_nearest(model, finding, &verdict);
+	in_main = classify_main(model, finding, main_loop, &verdict);
 	for (uint32_t i = 0; i < finding->class_count; i++) {
 		const struct finding_class *class = &finding->classes[i];
 		double cost;
@@ -422,16 +451,18 @@ struct verdict finding_verdict(struct model *model, const struct finding *findin
 	/* How long a query takes says nothing. */
 	if (finding->key.kind == FINDING_POLLING)
 		verdict.wait_ns = verdict.gap_ns = NAN;
-	if (verdict.in_main)
-		verdict.share = (verdict.wait_ns + verdict.gap_ns) * in_main /
-				main_loop_ns(model, main_loop);
+	if (in_main)
+		verdict.share = (verdict.wait_ns + verdict.gap_ns) * (double)in_main->count /
+				(double)finding->count / main_loop_ns(model, main_loop);
 	verdict.queued = (double)finding->queued.all / (double)finding->count;
 	if (finding->queued.all && verdict.wait_ns >= WAITS_NS * (double)finding->count) {
 		verdict.earlier_work = 2 * finding->queued.own <= finding->queued.all;
 		verdict.own_work = !verdict.earlier_work;
 	}
 	verdict.warm_up = (finding->key.kind == FINDING_MEMORY && verdict.class == CLASS_ONCE) ||
-			  is_set_up(model, finding, main_loop);
+			  is_set_up(model, finding, &verdict, main_loop);
+	if (verdict.warm_up && verdict.class == CLASS_UNKNOWN)
+		verdict.class = CLASS_ONCE;
 	return verdict;
 }
 

@@ -68,7 +68,8 @@ struct finding {
 	struct finding_key key;
 	uint64_t count, bytes; /* bytes: of the largest copy */
 	uint64_t first_time, last_time;
-	uint64_t gap;        /* clock units */
+	bool apart;   /* on a thread with loops of its own, which nobody waits for in backward() */
+	uint64_t gap; /* clock units */
 	uint64_t device_gap; /* as the device tells it; it replaces `gap` where devices were seen */
 	struct queued queued; /* in all its waits */
 	struct finding_loop loops[FINDING_LOOPS_MAX];

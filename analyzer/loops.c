@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/model.h"
+#include "analyzer/origin.h"
 #include "analyzer/process_ledger.h"
 
 #define PEEK_FRAMES (1u << 17) /* events looked at for the direct distance */
@@ -125,6 +126,17 @@ static void mark(struct model *model, struct model_thread *thread, uint32_t run)
 
 /* ---------------------------------------------------------------- runs and passes */
 
+/* Whether one of PyTorch's steps is open between the loop around and that frame, its own included. */
+static bool is_in_step(const struct model_thread *thread, const struct span *frame)
+{
+	uint32_t outer = thread->run_count ? thread->runs[thread->run_count - 1].frame : 0;
+	uint32_t at = (uint32_t)(frame - thread->stack);
+
+	while (at > outer && !thread->stack[at].step)
+		at = thread->stack[at - 1].frame;
+	return at > outer;
+}
+
 static void open_run(struct model *model, struct model_thread *thread, struct span *frame,
 		     uint32_t loop, bool pass, uint64_t now)
 {
@@ -139,8 +151,10 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		loops->nodes[around].has_inner = true;
 		thread->runs[thread->run_count - 1].asked = false;
 	}
-	if (!node->runs++)
+	if (!node->runs++) {
 		node->first = now;
+		node->in_step = is_in_step(thread, frame);
+	}
 	node->passes += pass;
 	watched = !recursive && is_watched(model, thread, node, now);
 	memory_grow(thread->runs, thread->run_count, thread->run_room);
@@ -152,6 +166,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.pass_start = now,
 		.entered_weight = thread->weight,
 		.pass_weight = thread->weight,
+		.pass_tare = thread->account.units[LINE_tare],
 		.pass = node->passes,
 		.imports = model->import_units,
 		.recursive = recursive,
@@ -169,7 +184,8 @@ static void add_pass(struct loop_node *node, const struct loop_run *run,
 		     const struct model_thread *thread, uint64_t end)
 {
 	uint64_t time = end - run->pass_start;
-	uint64_t weight = (thread->weight - run->pass_weight) >> WEIGHT_BITS;
+	uint64_t weight = ((thread->weight - run->pass_weight) >> WEIGHT_BITS) +
+			  thread->account.units[LINE_tare] - run->pass_tare;
 
 	histogram_add(&node->pass_times, time > weight ? time - weight : 0);
 }
@@ -224,6 +240,7 @@ static void new_pass(struct model *model, const struct model_thread *thread, str
 	if (!run->recursive && !is_generator(model, node->code))
 		add_pass(node, run, thread, now);
 	run->pass_start = now;
+	run->pass_tare = thread->account.units[LINE_tare];
 	if (run->accounted)
 		graph_pass_ends(&model->graph, &run->graph, node);
 	run->pass_weight = thread->weight;
@@ -270,6 +287,17 @@ static void open_runs(struct model *model, struct model_thread *thread, struct s
 	open_run(model, thread, frame, loop, !again || !is_around(frame->loops, loop, again), now);
 }
 
+/* Not where it goes on with the generator that it waited for. */
+static bool comes_again(const struct model *model, uint32_t code, uint32_t site, uint32_t last)
+{
+	const struct def_code *definition = &model->definitions.codes[code];
+	const struct trace_str bytecode = { (const char *)definition->bytecode,
+					    definition->bytecode_bytes };
+
+	return site < last ||
+	       (site == last && !bytecode_delegates(definition->python, bytecode, site - 1));
+}
+
 /* A generator that goes on is in the loops it was in; the pass is new where it comes by the same place. */
 static void resume(struct model *model, struct model_thread *thread, struct span *frame,
 		   uint32_t loop, uint32_t site, uint64_t now)
@@ -281,7 +309,7 @@ static void resume(struct model *model, struct model_thread *thread, struct span
 		common = carry->loop;
 		while (common && !is_around(frame->loops, common, loop))
 			common = frame->loops->loops[common].outer;
-		if (common && site <= carry->last)
+		if (common && comes_again(model, frame->code, site, carry->last))
 			common = frame->loops->loops[common].outer;
 		carry->thread = 0;
 	}
@@ -378,6 +406,25 @@ void loops_operator(struct model *model, struct model_thread *thread, uint32_t r
 	loops->cells[at].calls++;
 }
 
+void loops_step(struct model *model, const struct model_thread *thread, const struct span *caller,
+		uint32_t code)
+{
+	const struct def_code *definition = &model->definitions.codes[code];
+	struct loop_node *node;
+
+	if (!thread->run_count)
+		return;
+	node = &model->loops.nodes[thread->runs[thread->run_count - 1].node];
+	node->optimizes |= definition->step == STEP_OPTIMIZER;
+	if (caller->step != STEP_MODULE || definition->step)
+		return;
+	for (uint32_t i = 0; i < node->module_count; i++)
+		if (node->modules[i] == code)
+			return;
+	if (node->module_count < LOOP_MODULES_MAX)
+		node->modules[node->module_count++] = code;
+}
+
 bool loops_is_in(const struct loops *loops, uint32_t node, uint32_t outer)
 {
 	while (node >= LOOP_FIRST && node != outer)
@@ -434,6 +481,7 @@ void loops_startup(struct model *model, uint64_t now)
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
 		thread->runs[i].entered_weight = thread->runs[i].pass_weight = thread->weight;
 		thread->runs[i].imports = model->import_units;
+		thread->runs[i].pass_tare = thread->account.units[LINE_tare];
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);
 	}

@@ -26,9 +26,10 @@ struct model_thread;
 struct span;
 struct trace_reader;
 
-#define LOOP_NODES_MAX  (1u << 16)
-#define LOOP_OWN_MAX    64
-#define LOOP_UNSURE_MAX 32
+#define LOOP_NODES_MAX   (1u << 16)
+#define LOOP_OWN_MAX     64
+#define LOOP_UNSURE_MAX  32
+#define LOOP_MODULES_MAX 8
 
 enum { LOOP_NONE, LOOP_MAIN_THREAD, LOOP_OTHER_THREADS, LOOP_FIRST };
 
@@ -52,6 +53,10 @@ struct loop_node {
 	uint64_t own_seen;
 	uint32_t own[LOOP_OWN_MAX], own_count;
 	uint32_t unsure[LOOP_UNSURE_MAX], unsure_count;
+	/* What its passes call directly, not in a loop further in: functions of modules, an optimizer's step. */
+	uint32_t modules[LOOP_MODULES_MAX], module_count;
+	bool optimizes;
+	bool in_step; /* lies in a module's call or an optimizer's step, which is in the loop around */
 	bool doubtful_end; /* a generator was left with nothing but asking its iterator */
 	bool has_inner;    /* a loop of the same function lies in it */
 	bool passes_known; /* at the end */
@@ -64,8 +69,9 @@ struct loop_run {
 	uint32_t frame; /* its place on the stack */
 	uint64_t entered, pass_start;
 	uint64_t entered_weight, pass_weight; /* the thread's weight then */
-	uint64_t pass;    /* number of its present pass in the node: threads may share one */
-	uint64_t imports; /* of the main thread, until it was entered */
+	uint64_t pass_tare; /* what tare itself had taken on that thread when the pass began */
+	uint64_t pass;      /* number of its present pass in the node: threads may share one */
+	uint64_t imports;   /* of the main thread, until it was entered */
 	struct graph_mark graph;
 	bool accounted; /* the process's account as of `entered` is in the thread's marks */
 	bool recursive; /* the node has another run around */
@@ -109,6 +115,10 @@ void loops_event(struct model *model, struct model_thread *thread, struct span *
 
 /* The innermost frame ends; it was in loops. */
 void loops_left(struct model *model, struct model_thread *thread, uint64_t now);
+
+/* `caller` calls a frame of that code; one of them is part of a step. */
+void loops_step(struct model *model, const struct model_thread *thread, const struct span *caller,
+		uint32_t code);
 
 /* A call that belongs to that row of the operator table has ended. */
 void loops_operator(struct model *model, struct model_thread *thread, uint32_t row);

@@ -15,6 +15,7 @@
 #define TIME_SHARE   0.5 /* of the time after the start-up */
 #define DEVICE_BOUND 0.2 /* waits in a pass */
 #define INNER_SHARE  0.5 /* of the time and the operators of the loop around */
+#define MODEL_SHARE  0.2 /* of the operators, where both call the same model */
 
 double main_loop_scope(const struct model *model)
 {
@@ -43,10 +44,35 @@ static uint32_t longest_in(const struct model *model, uint32_t parent)
 	return longest;
 }
 
-static bool has_most_of(const struct loop_node *inner, const struct loop_node *outer)
+/* A module of the program's that the passes of both call, not one of PyTorch's own. */
+static bool same_model(const struct model *model, const struct loop_node *inner,
+		       const struct loop_node *outer)
 {
-	return outer->row_count && (double)inner->time >= INNER_SHARE * (double)outer->time &&
-	       inner->row_count >= INNER_SHARE * outer->row_count;
+	for (uint32_t i = 0; i < inner->module_count; i++) {
+		uint32_t code = inner->modules[i];
+
+		for (uint32_t j = 0; j < outer->module_count; j++)
+			if (code == outer->modules[j] &&
+			    !strstr(model->definitions.codes[code].file, "/torch/nn/"))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the main loop is further in: not where the inner one is part of a step, the layers of a model
+ * or the parameters of an optimizer, nor where the step is around, as of loops over parts of a batch.
+ * Operators of its own do not keep a loop that calls the model as the inner does: a prompt, then tokens.
+ */
+static bool leads_on(const struct model *model, const struct loop_node *inner,
+		     const struct loop_node *outer)
+{
+	if (!outer->row_count || (double)inner->time < INNER_SHARE * (double)outer->time ||
+	    inner->in_step || (outer->optimizes && !inner->optimizes))
+		return false;
+	return inner->row_count >= INNER_SHARE * outer->row_count ||
+	       (same_model(model, inner, outer) &&
+		inner->row_count >= MODEL_SHARE * outer->row_count);
 }
 
 /* Not what the interpreter runs while it ends. */
@@ -69,7 +95,8 @@ static uint32_t outermost(const struct model *model)
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
 		uint32_t at = i;
 
-		if (!may_be_main(model, &nodes[i]) || (double)nodes[i].time < least)
+		if (!may_be_main(model, &nodes[i]) || (double)nodes[i].time < least ||
+		    (nodes[i].in_step && nodes[i].parent >= LOOP_FIRST))
 			continue;
 		while (at >= LOOP_FIRST && (at == i || at != found))
 			at = nodes[at].parent;
@@ -86,7 +113,7 @@ uint32_t main_loop_find(const struct model *model)
 
 	/* On the way a loop with few passes may be in between, such as one over two files. */
 	for (uint32_t at = found;
-	     found && (inner = longest_in(model, at)) && has_most_of(&nodes[inner], &nodes[at]);
+	     found && (inner = longest_in(model, at)) && leads_on(model, &nodes[inner], &nodes[at]);
 	     at = inner)
 		/* One that turns once in each pass leaves out what happens around it. */
 		if (may_be_main(model, &nodes[inner]) && nodes[inner].passes > nodes[found].passes)

@@ -3,7 +3,8 @@
  *
  * For cmd_*.c and findings.c, once a trace was read. The main loop: the outermost one of the main thread
  * with at least 3 passes and half of the time after the start-up; then inwards, as long as one loop in it
- * has most of its time and of its operators: from epochs to batches, but not from a batch to its layers.
+ * has most of its time and of its operators: from epochs to batches, from requests to tokens, but not from
+ * a batch to its layers.
  */
 #pragma once
 

@@ -46,6 +46,7 @@ struct span {
 	uint8_t kind;       /* enum trace_event_code; TREE_KIND_NONE: the thread */
 	uint8_t flags;      /* enum span_flags */
 	uint8_t rate;       /* of the weights */
+	uint8_t step;       /* frames: of `code` */
 	bool user;          /* frames: `code` is the user's */
 	bool two_calls;     /* frames: see code_call_site */
 	bool thrown;        /* frames: entered to throw, such as to close a generator */

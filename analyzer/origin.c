@@ -85,6 +85,30 @@ bool origin_is_runner(const char *file)
 	return false;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+
+	return length >= tail && !strcmp(text + length - tail, end);
+}
+
+enum origin_step origin_step(const char *file, const char *name)
+{
+	const char *torch = strstr(file, "/torch/");
+
+	if (!torch)
+		return STEP_NONE;
+	if (ends_with(file, "/torch/nn/modules/module.py") && ends_with(name, "_call_impl"))
+		return STEP_MODULE;
+	/* What wraps the step of any optimizer, and those that come with torch. */
+	if (ends_with(file, "/torch/optim/optimizer.py") && ends_with(name, "wrapper"))
+		return STEP_OPTIMIZER;
+	return strstr(torch, "/torch/optim/") && !strstr(torch, "/lr_scheduler.py") &&
+			       !strstr(torch, "/swa_utils.py") && ends_with(name, "step") ?
+		       STEP_OPTIMIZER :
+		       STEP_NONE;
+}
+
 /* Where a file's name begins to say something. */
 static const char *short_start(const char *file)
 {

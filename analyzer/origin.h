@@ -19,6 +19,10 @@ bool origin_is_import(const char *file);
 /* Runs the program's own code from a loop: a notebook's or shell's cells, an event loop's tasks. */
 bool origin_is_runner(const char *file);
 
+/* Parts of a step of PyTorch's: the call of a module, an optimizer's step. */
+enum origin_step { STEP_NONE, STEP_MODULE, STEP_OPTIMIZER };
+enum origin_step origin_step(const char *file, const char *name);
+
 /*
  * For people: without the folders of the interpreter's libraries ("torch/nn/modules/linear.py"); of the
  * user's own files the last part. Free it.

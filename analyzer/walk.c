@@ -338,6 +338,9 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->run_first = thread->run_count;
 	span->user = definition->user;
 	span->importing = caller->importing || definition->importing;
+	span->step = definition->step;
+	if (__builtin_expect(span->step | caller->step, 0))
+		loops_step(model, thread, caller, code);
 	if (definition->importing && !caller->importing)
 		span->flags |= SPAN_IMPORT;
 	span->frame = thread->top;

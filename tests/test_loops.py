@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import TARE
+from conftest import PROG, TARE
 
 
 @pytest.fixture
@@ -52,3 +52,19 @@ def test_no_such_loop(run_traced, program, any_python):
         done = subprocess.run([TARE, "syncs", "--loop", place, run.trace], capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1 and place in done.stderr
+
+
+MAIN = re.compile(r"# MAIN (\w+) (\d+)$")
+MAIN_LOOPS = {
+    found[1]: (number, int(found[2]))
+    for number, line in enumerate((PROG / "loops_main.py").read_text().splitlines(), 1)
+    if (found := MAIN.search(line))
+}
+
+
+@pytest.mark.parametrize("name", MAIN_LOOPS)
+def test_main_loop(name, run_traced, program, python, main_loop):
+    line, passes = MAIN_LOOPS[name]
+    run = run_traced([python, program("loops_main.py"), name])
+    loop = main_loop(run.trace)
+    assert (loop["line"], loop["passes"]) == (line, passes)
