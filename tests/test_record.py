@@ -58,6 +58,7 @@ def test_says_where_the_trace_is(record, dump, python, tmp_path):
     (trace,) = traces_said(done)
     assert os.path.dirname(trace) == str(tmp_path)
     assert dump(trace).events("FRAME")
+    assert os.stat(trace).st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL", "abort", "crash", "SIGINT"])

@@ -174,7 +174,7 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 	if (!file_limit_allows(0, header.header_bytes + 4 * LIVE_FRAME_BYTES))
 		return EFBIG;
 
-	int fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+	int fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		error = errno;
 		goto out;
