@@ -403,25 +403,16 @@ json_t *advice_json(const struct advice_list *list)
 /* ---------------------------------------------------------------- text */
 
 #define COLUMNS_(COLUMN)                                                                           \
-	COLUMN(RULE, "", COLUMN_TEXT, 0)                                                           \
-	COLUMN(PLACE, "line", COLUMN_PATH, 0)                                                      \
-	COLUMN(MORE, "", COLUMN_TEXT, 2)                                                           \
-	COLUMN(PER_PASS, "a pass", COLUMN_REAL, 0)                                                 \
-	COLUMN(COST, "costs", COLUMN_TIME, 0)                                                      \
-	COLUMN(SAVES, "saves at most", COLUMN_TIME, 0)
+	COLUMN(RULE, NULL, "", COLUMN_TEXT, 0)                                                     \
+	COLUMN(PLACE, NULL, "line", COLUMN_PATH, 0)                                                \
+	COLUMN(MORE, NULL, "", COLUMN_TEXT, 2)                                                     \
+	COLUMN(PER_PASS, NULL, "a pass", COLUMN_REAL, 0)                                           \
+	COLUMN(COST, NULL, "costs", COLUMN_TIME, 0)                                                \
+	COLUMN(SAVES, NULL, "saves at most", COLUMN_TIME, 0)
 
-enum {
-#define COLUMN_(id, title, format, drop) COLUMN_##id,
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-		COLUMNS,
-};
+enum { COLUMNS_(COLUMN_NUMBER) COLUMNS };
 
-static const struct column columns[] = {
-#define COLUMN_(id, title, format, drop) [COLUMN_##id] = { NULL, title, format, drop, false },
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-};
+static const struct column columns[] = { COLUMNS_(COLUMN_DESCRIPTION) };
 
 static void add_row(struct table *table, const struct advice_list *list, unsigned rule)
 {

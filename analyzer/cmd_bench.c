@@ -54,18 +54,9 @@ int cmd_bench(int argc, char **argv);
 	COLUMN(HOST_ONLY, "host_cost_only", NULL, COLUMN_FLAG, 0)                                  \
 	COLUMN(UNKNOWN, "unknown", NULL, COLUMN_TEXT, 0)
 
-enum {
-#define COLUMN_(id, key, title, format, drop) COLUMN_##id,
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-		COLUMNS,
-};
+enum { COLUMNS_(COLUMN_NUMBER) COLUMNS };
 
-static const struct column columns[] = {
-#define COLUMN_(id, key, title, format, drop) [COLUMN_##id] = { key, title, format, drop, false },
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-};
+static const struct column columns[] = { COLUMNS_(COLUMN_DESCRIPTION) };
 
 /* Within one of these of the timer, or twice its interquartile range, a traced figure agrees. */
 static const struct {

@@ -137,6 +137,12 @@ static bool is_in_step(const struct model_thread *thread, const struct span *fra
 	return at > outer;
 }
 
+/* What tare itself took on that thread: its weight, and what it did in spans of its own. */
+static uint64_t taken(const struct model_thread *thread)
+{
+	return thread->weight + (thread->account.units[LINE_tare] << WEIGHT_BITS);
+}
+
 static void open_run(struct model *model, struct model_thread *thread, struct span *frame,
 		     uint32_t loop, bool pass, uint64_t now)
 {
@@ -165,8 +171,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.entered = now,
 		.pass_start = now,
 		.entered_weight = thread->weight,
-		.pass_weight = thread->weight,
-		.pass_tare = thread->account.units[LINE_tare],
+		.pass_weight = taken(thread),
 		.pass = node->passes,
 		.imports = model->import_units,
 		.recursive = recursive,
@@ -184,8 +189,7 @@ static void add_pass(struct loop_node *node, const struct loop_run *run,
 		     const struct model_thread *thread, uint64_t end)
 {
 	uint64_t time = end - run->pass_start;
-	uint64_t weight = ((thread->weight - run->pass_weight) >> WEIGHT_BITS) +
-			  thread->account.units[LINE_tare] - run->pass_tare;
+	uint64_t weight = (taken(thread) - run->pass_weight) >> WEIGHT_BITS;
 
 	histogram_add(&node->pass_times, time > weight ? time - weight : 0);
 }
@@ -240,10 +244,9 @@ static void new_pass(struct model *model, const struct model_thread *thread, str
 	if (!run->recursive && !is_generator(model, node->code))
 		add_pass(node, run, thread, now);
 	run->pass_start = now;
-	run->pass_tare = thread->account.units[LINE_tare];
+	run->pass_weight = taken(thread);
 	if (run->accounted)
 		graph_pass_ends(&model->graph, &run->graph, node);
-	run->pass_weight = thread->weight;
 }
 
 static void note_unsure(struct loop_node *node, uint32_t site)
@@ -479,9 +482,9 @@ void loops_startup(struct model *model, uint64_t now)
 		model->loops.nodes[i].time = model->loops.nodes[i].weight = 0;
 	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
-		thread->runs[i].entered_weight = thread->runs[i].pass_weight = thread->weight;
+		thread->runs[i].entered_weight = thread->weight;
+		thread->runs[i].pass_weight = taken(thread);
 		thread->runs[i].imports = model->import_units;
-		thread->runs[i].pass_tare = thread->account.units[LINE_tare];
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);
 	}

@@ -68,10 +68,10 @@ struct loop_run {
 	uint32_t node, loop;
 	uint32_t frame; /* its place on the stack */
 	uint64_t entered, pass_start;
-	uint64_t entered_weight, pass_weight; /* the thread's weight then */
-	uint64_t pass_tare; /* what tare itself had taken on that thread when the pass began */
-	uint64_t pass;      /* number of its present pass in the node: threads may share one */
-	uint64_t imports;   /* of the main thread, until it was entered */
+	uint64_t entered_weight; /* the thread's weight then */
+	uint64_t pass_weight;    /* what tare had taken on the thread when the pass began */
+	uint64_t pass;           /* number of its present pass in the node: threads may share one */
+	uint64_t imports;        /* of the main thread, until it was entered */
 	struct graph_mark graph;
 	bool accounted; /* the process's account as of `entered` is in the thread's marks */
 	bool recursive; /* the node has another run around */

@@ -49,22 +49,18 @@
 	PART(wait, "wait", 0)
 
 enum {
-#define COLUMN_(id, key, title, format, drop) COLUMN_##id,
-#define PART_(name, title, drop)              COLUMN_##name##_p10, COLUMN_##name##_median, COLUMN_##name##_mean,
-	COLUMNS(COLUMN_) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_) COLUMNS_ALL,
+#define PART_(name, title, drop) COLUMN_##name##_p10, COLUMN_##name##_median, COLUMN_##name##_mean,
+	COLUMNS(COLUMN_NUMBER) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_NUMBER) COLUMNS_ALL,
 #undef PART_
-#undef COLUMN_
 };
 
 static const struct column columns[] = {
-#define COLUMN_(id, key, title, format, drop) { key, title, format, drop, false },
 #define PART_(name, title, drop)                                                                   \
 	{ #name "_ns.p10", NULL, COLUMN_US, 0, false },                                            \
 		{ #name "_ns.median", title, COLUMN_US, drop, false },                             \
 		{ #name "_ns.mean", NULL, COLUMN_US, 0, false },
-	COLUMNS(COLUMN_) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_)
+	COLUMNS(COLUMN_DESCRIPTION) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_DESCRIPTION)
 #undef PART_
-#undef COLUMN_
 };
 
 static const struct {

@@ -48,18 +48,9 @@
 	COLUMN(WARM_UP, "warm_up", NULL, COLUMN_FLAG, 0)                                           \
 	COLUMN(LEFT_OUT, "left_out", NULL, COLUMN_TEXT, 0)
 
-enum {
-#define COLUMN_(id, key, title, format, drop) COLUMN_##id,
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-		COLUMNS,
-};
+enum { COLUMNS_(COLUMN_NUMBER) COLUMNS };
 
-static const struct column columns[] = {
-#define COLUMN_(id, key, title, format, drop) [COLUMN_##id] = { key, title, format, drop, false },
-	COLUMNS_(COLUMN_)
-#undef COLUMN_
-};
+static const struct column columns[] = { COLUMNS_(COLUMN_DESCRIPTION) };
 
 static const char *const headings[SYNC_SECTIONS] = {
 	"hidden synchronisation",

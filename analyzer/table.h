@@ -32,6 +32,13 @@ struct column {
 	bool keep_empty; /* text: also where no row has a value */
 };
 
+/*
+ * A table's columns are written once, as a list that takes COLUMN(ID, key, title, format, drop), in the order
+ * of JSON and text. The list of these are the columns' numbers COLUMN_ID, and what describes them.
+ */
+#define COLUMN_NUMBER(id, key, title, format, drop)      COLUMN_##id,
+#define COLUMN_DESCRIPTION(id, key, title, format, drop) { key, title, format, drop, false },
+
 struct table;
 
 struct table *table_new(const struct column *columns, unsigned count);

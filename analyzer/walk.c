@@ -9,6 +9,7 @@
 
 #include "analyzer/context.h"
 #include "analyzer/process_ledger.h"
+#include "analyzer/ranges.h"
 #include "analyzer/weigh.h"
 
 #define STACK_MAX (1u << 20)
@@ -496,25 +497,6 @@ static void mark_code(struct model *model, struct model_thread *thread, uint64_t
 	}
 }
 
-static void begin_range(struct model *model, struct model_thread *thread, uint64_t name,
-			uint64_t now)
-{
-	if (thread->range_count >= STACK_MAX)
-		return;
-	memory_grow(thread->ranges, thread->range_count, thread->range_room);
-	thread->ranges[thread->range_count++] =
-		(struct open_range){ id_map_get(&model->definitions.string_ids, name), now };
-}
-
-static void end_range(struct model *model, struct model_thread *thread, uint64_t now)
-{
-	if (!thread->range_count)
-		return;
-	const struct open_range *range = &thread->ranges[--thread->range_count];
-	model->ranges[range->name].count++;
-	model->ranges[range->name].sum += now - range->start;
-}
-
 static void other_event(struct model *model, struct model_thread *thread,
 			struct trace_reader *reader, const struct trace_event *event)
 {
@@ -546,8 +528,8 @@ static inline void walk_event(struct model *model, struct model_thread *thread,
 		break;
 	case TRACE_OP_SPAN: enter_operator(model, thread, event, event->fields[1], 0); break;
 	case TRACE_NODE: enter_node(model, thread, event); break;
-	case TRACE_RANGE_BEGIN: begin_range(model, thread, event->fields[0], event->time); break;
-	case TRACE_RANGE_END: end_range(model, thread, event->time); break;
+	case TRACE_RANGE_BEGIN: range_begin(model, thread, event->fields[0], event->time); break;
+	case TRACE_RANGE_END: range_end(model, thread, event->time); break;
 	case TRACE_AT:
 		weigh_mark(model, thread);
 		mark_code(model, thread, event->fields[0]);

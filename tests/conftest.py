@@ -318,3 +318,16 @@ def sim():
         return [ROOT / "tests" / "sim" / "run", "--build", BUILD, *options, "--", *cmd]
 
     return sim
+
+
+@pytest.fixture(scope="session")
+def trace_on_device(sim, python):
+    """trace_on_device(folder, *arguments): Python traced into the folder; where one run serves many tests."""
+
+    def trace_on_device(folder, *arguments, env=None):
+        own = {"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{folder}/", **(env or {})}
+        command = [str(part) for part in sim([python, *arguments])]
+        subprocess.run(command, env=clean_environment(own), check=True)
+        return folder
+
+    return trace_on_device

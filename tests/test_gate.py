@@ -5,25 +5,18 @@ import os
 import subprocess
 
 import pytest
-from conftest import TARE, BUILD, LIBTARE, PROG, SIM, ROOT
+from conftest import PROG, TARE
 
 pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory, python):
+def traces(tmp_path_factory, trace_on_device):
     """traces["new"], traces["old"]: folders; the old one lacks a wait in each step."""
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
-    found = {}
-    for name in ("new", "old"):
-        folder = tmp_path_factory.mktemp(name)
-        env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-        env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
-        command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-        subprocess.run([*command, PROG / "syncs_gate.py", name], env=env, check=True)
-        found[name] = folder
-    return found
+    return {
+        name: trace_on_device(tmp_path_factory.mktemp(name), PROG / "syncs_gate.py", name)
+        for name in ("new", "old")
+    }
 
 
 def gate(*arguments):
@@ -97,15 +90,12 @@ def test_baseline(traces):
     assert gate("--fail-on", "hot,periodic", "--baseline", new, old).returncode == 0
 
 
-def test_baseline_of_moved_code(traces, tmp_path, python):
+def test_baseline_of_moved_code(traces, tmp_path, trace_on_device):
     """Lines and folders of a known wait may change."""
     moved = tmp_path / "syncs_gate.py"
     source = (PROG / "syncs_gate.py").read_text()
     moved.write_text(source.replace("def step(w, x):", "# moved\n\n\ndef step(w, x):\n    # further"))
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{tmp_path}/")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-    subprocess.run([*command, moved, "new"], env=env, check=True)
+    trace_on_device(tmp_path, moved, "new")
     done = gate("--fail-on", "hot,periodic,explicit", "--baseline", traces["new"], tmp_path)
     assert done.returncode == 0, done.stdout
     done = gate("--fail-on", "hot", "--baseline", traces["old"], tmp_path)
@@ -142,10 +132,7 @@ def test_formats(traces):
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_without_frames_no_loop_is_known(traces, tmp_path, python):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{tmp_path}/", TARE_LAYERS="cuda")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-    subprocess.run([*command, PROG / "syncs_gate.py", "new"], env=env, check=True)
+def test_without_frames_no_loop_is_known(traces, tmp_path, trace_on_device):
+    trace_on_device(tmp_path, PROG / "syncs_gate.py", "new", env={"TARE_LAYERS": "cuda"})
     found = json.loads(gate("--format", "json", tmp_path).stdout)["findings"]
     assert found and all(one["class"] == "unknown" for one in found if one["count"] > 1)

@@ -4,7 +4,6 @@ The layer gpu: what devices did, exactly as simulated; CUPTI shared with others;
 
 import collections
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROG, ROOT, TARE
+from conftest import LIBTARE, PROG, ROOT, TARE, clean_environment
 
 sys.path.insert(0, str(ROOT / "tests" / "sim"))
 import counts  # noqa: E402
@@ -297,12 +296,7 @@ while True:
 
 def test_killed(sim, python, tmp_path, dump):
     """What CUPTI had delivered is in the trace: about all but the last second."""
-    env = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("TARE_") and k != "LD_PRELOAD"},
-        **ALONE,
-        "LD_PRELOAD": str(TARE.parent / "libtare.so"),
-        "TARE_OUTPUT": f"{tmp_path}/",
-    }
+    env = clean_environment({**ALONE, "LD_PRELOAD": LIBTARE, "TARE_OUTPUT": f"{tmp_path}/"})
     command = [str(part) for part in sim([python, "-c", ENDLESS])]
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -320,11 +314,10 @@ def test_killed(sim, python, tmp_path, dump):
 
 
 def test_record_has_an_option(sim, python, tmp_path):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_") and k != "LD_PRELOAD"}
     done = subprocess.run(
         [TARE, "record", "--no-calibrate", "--gpu", "--output", f"{tmp_path}/", "--",
          *map(str, sim([python, PROG / "gpu_work.py"]))],
-        env=env, capture_output=True, text=True,
+        env=clean_environment({}), capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert layer(next(tmp_path.glob("*.tare")))[0] == "on"

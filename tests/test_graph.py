@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD, LIBTARE, PROG, ROOT, SIM, TARE
+from conftest import PROG, TARE
 
 pytest.importorskip("torch")
 
@@ -14,15 +14,8 @@ SOURCE = (PROG / "syncs_graph.py").read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory, python):
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
-    folder = tmp_path_factory.mktemp("graph")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-    subprocess.run([*command, PROG / "syncs_graph.py"], env=env, check=True)
-    return folder
+def trace(tmp_path_factory, trace_on_device):
+    return trace_on_device(tmp_path_factory.mktemp("graph"), PROG / "syncs_graph.py")
 
 
 def loop_of(function):

@@ -1,12 +1,11 @@
 """Each hint of hints.def is given for its cause, and for no other."""
 
 import json
-import os
 import re
 import subprocess
 
 import pytest
-from conftest import BUILD, LIBTARE, PROG, ROOT, SIM, TARE
+from conftest import PROG, TARE
 
 pytest.importorskip("torch")
 
@@ -16,15 +15,9 @@ NAMES = [found[1] for line in SOURCE if (found := re.match(r"def (\w+)\(\):", li
 
 
 @pytest.fixture(scope="module")
-def hints(tmp_path_factory, python):
+def hints(tmp_path_factory, trace_on_device):
     """{line: the hints of its findings}"""
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
-    folder = tmp_path_factory.mktemp("hints")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-    subprocess.run([*command, PROG / "syncs_hints.py", *NAMES], env=env, check=True)
+    folder = trace_on_device(tmp_path_factory.mktemp("hints"), PROG / "syncs_hints.py", *NAMES)
     done = subprocess.run([TARE, "syncs", "--format", "json", folder], capture_output=True, check=True)
     found = {}
     for one in json.loads(done.stdout)["findings"]:

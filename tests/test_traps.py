@@ -28,12 +28,11 @@ the host reads in place (no page faults on the simulated device), allocators of 
 """
 
 import json
-import os
 import re
 import subprocess
 
 import pytest
-from conftest import BUILD, LIBTARE, PROG, ROOT, SIM, TARE
+from conftest import PROG, TARE
 
 pytest.importorskip("torch")
 
@@ -61,15 +60,9 @@ POLLED = next(i for i, line in enumerate(SOURCE, 1) if "# POLLING" in line)
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory, python):
+def result(tmp_path_factory, trace_on_device):
     """All traps in one run: starting torch is what takes time."""
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
-    folder = tmp_path_factory.mktemp("traps")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TARE_")}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python]
-    subprocess.run([*command, PROG / "syncs_traps.py", *TRAPS], env=env, check=True)
+    folder = trace_on_device(tmp_path_factory.mktemp("traps"), PROG / "syncs_traps.py", *TRAPS)
     done = subprocess.run([TARE, "syncs", "--format", "json", folder], capture_output=True, check=True)
     return json.loads(done.stdout)
 
@@ -148,11 +141,8 @@ main()
 """
 
 
-def run_with(folder, python, env):
-    env = {**{k: v for k, v in os.environ.items() if not k.startswith("TARE_")}, **env}
-    env.update(LD_PRELOAD=str(LIBTARE), TARE_OUTPUT=f"{folder}/")
-    command = [ROOT / "tests" / "sim" / "run", "--build", BUILD, "--", python, "-W", "ignore"]
-    subprocess.run([*command, "-c", SETTINGS], env=env, check=True)
+def run_with(folder, trace_on_device, env):
+    trace_on_device(folder, "-W", "ignore", "-c", SETTINGS, env=env)
 
     def syncs(*options, status=0):
         done = subprocess.run([TARE, "syncs", *options, folder], capture_output=True, text=True, check=False)
@@ -162,12 +152,10 @@ def run_with(folder, python, env):
     return syncs
 
 
-def test_settings(tmp_path, python):
+def test_settings(tmp_path, trace_on_device):
     """Each tensor is allocated by the driver, each node is read: not by the program's wish."""
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
     env = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "CUDA_LAUNCH_BLOCKING": "0"}
-    syncs = run_with(tmp_path, python, env)
+    syncs = run_with(tmp_path, trace_on_device, env)
     found = json.loads(syncs("--format", "json").stdout)
     settings = {one["setting"]: one["left_out"] for one in found["settings"]}
     assert set(settings) == {"PYTORCH_NO_CUDA_MEMORY_CACHING", "detect_anomaly"} and min(settings.values()) > 0
@@ -182,11 +170,9 @@ def test_settings(tmp_path, python):
     assert syncs("--fail-on", "memory").returncode == 0
 
 
-def test_blinding_settings(tmp_path, python):
-    if not SIM.exists():
-        pytest.skip("the simulated CUDA device is not built (make sim)")
+def test_blinding_settings(tmp_path, trace_on_device):
     env = {"CUDA_LAUNCH_BLOCKING": "1", "NV_SANITIZER_INJECTION_PORT_BASE": "4242"}
-    syncs = run_with(tmp_path, python, env)
+    syncs = run_with(tmp_path, trace_on_device, env)
     found = json.loads(syncs("--format", "json").stdout)
     names = {one["setting"] for one in found["settings"]}
     assert names == {"CUDA_LAUNCH_BLOCKING", "NV_SANITIZER_INJECTION_PORT_BASE", "detect_anomaly"}

@@ -162,6 +162,16 @@ static unsigned copy_kind(int column)
 	}
 }
 
+/* What records of every kind hold. */
+#define WHEN_AND_WHERE(a)                                                                          \
+	.start = (a)->start, .end = (a)->end, .contextId = (uint32_t)(a)->device + 1,              \
+	.correlationId = (a)->correlation
+
+/* Those of one piece of work of a stream. */
+#define STREAM_WORK(a)                                                                             \
+	WHEN_AND_WHERE(a), .deviceId = (uint32_t)(a)->device, .streamId = (a)->stream,             \
+			   .graphNodeId = (a)->node, .graphId = (a)->graph
+
 static uint32_t make_kernel(const struct sim_activity *a, void *out)
 {
 	bool concurrent = cupti.kinds[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL];
@@ -171,22 +181,15 @@ static uint32_t make_kernel(const struct sim_activity *a, void *out)
 	*(record_kernel *)out = (record_kernel){
 		.kind = concurrent ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL :
 				     CUPTI_ACTIVITY_KIND_KERNEL,
-		.start = a->start,
-		.end = a->end,
+		STREAM_WORK(a),
 		.completed = a->end,
-		.deviceId = (uint32_t)a->device,
-		.contextId = (uint32_t)a->device + 1,
-		.streamId = a->stream,
 		.gridX = 1,
 		.gridY = 1,
 		.gridZ = 1,
 		.blockX = 128,
 		.blockY = 1,
 		.blockZ = 1,
-		.correlationId = a->correlation,
 		.name = a->name,
-		.graphNodeId = a->node,
-		.graphId = a->graph,
 	};
 	return sizeof(record_kernel);
 }
@@ -197,19 +200,12 @@ static uint32_t make_copy(const struct sim_activity *a, void *out)
 		return 0;
 	*(record_copy *)out = (record_copy){
 		.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+		STREAM_WORK(a),
 		.copyKind = (uint8_t)copy_kind(a->column),
 		.srcKind = (uint8_t)memory_kind(a->from),
 		.dstKind = (uint8_t)memory_kind(a->to),
 		.flags = a->async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0,
 		.bytes = a->bytes,
-		.start = a->start,
-		.end = a->end,
-		.deviceId = (uint32_t)a->device,
-		.contextId = (uint32_t)a->device + 1,
-		.streamId = a->stream,
-		.correlationId = a->correlation,
-		.graphNodeId = a->node,
-		.graphId = a->graph,
 	};
 	return sizeof(record_copy);
 }
@@ -220,18 +216,11 @@ static uint32_t make_set(const struct sim_activity *a, void *out)
 		return 0;
 	*(record_set *)out = (record_set){
 		.kind = CUPTI_ACTIVITY_KIND_MEMSET,
+		STREAM_WORK(a),
 		.value = a->value,
 		.bytes = a->bytes,
-		.start = a->start,
-		.end = a->end,
-		.deviceId = (uint32_t)a->device,
-		.contextId = (uint32_t)a->device + 1,
-		.streamId = a->stream,
-		.correlationId = a->correlation,
 		.flags = CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC,
 		.memoryKind = (uint16_t)memory_kind(a->to),
-		.graphNodeId = a->node,
-		.graphId = a->graph,
 	};
 	return sizeof(record_set);
 }
@@ -242,12 +231,9 @@ static uint32_t make_graph(const struct sim_activity *a, void *out)
 		return 0;
 	*(record_graph *)out = (record_graph){
 		.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
-		.correlationId = a->correlation,
-		.start = a->start,
-		.end = a->end,
+		WHEN_AND_WHERE(a),
 		.deviceId = (uint32_t)a->device,
 		.graphId = a->graph,
-		.contextId = (uint32_t)a->device + 1,
 		.streamId = a->stream,
 	};
 	return sizeof(record_graph);
@@ -259,11 +245,8 @@ static uint32_t make_sync(const struct sim_activity *a, void *out)
 		return 0;
 	*(record_sync *)out = (record_sync){
 		.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+		WHEN_AND_WHERE(a),
 		.type = (CUpti_ActivitySynchronizationType)a->sync,
-		.start = a->start,
-		.end = a->end,
-		.correlationId = a->correlation,
-		.contextId = (uint32_t)a->device + 1,
 		.streamId = a->stream ? a->stream : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE,
 		.cudaEventId = (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE,
 	};

@@ -8,6 +8,8 @@
 
 #include "tests/unit/traces_util.h"
 
+#include <math.h>
+
 #include "analyzer/model.h"
 
 struct synth {
@@ -179,3 +181,22 @@ static UNUSED const struct op_row *find_row(struct synth *synth, enum op_kind ki
 
 #define assert_units(value, expected)                                                              \
 	assert_int_equal((int64_t)((value) + 0.5), (int64_t)(expected))
+
+/* The lines of a ledger, in units, and that they add up. */
+static UNUSED void check_ledger(struct ledger ledger, const double expected[LINE_COUNT],
+				double wall)
+{
+	double sum = 0;
+
+	for (unsigned line = 0; line < LINE_COUNT; line++) {
+		if (fabs(ledger.lines[line] - expected[line]) > 0.05)
+			print_error("%s: %f, not %f\n", ledger_line_names[line], ledger.lines[line],
+				    expected[line]);
+		assert_true(fabs(ledger.lines[line] - expected[line]) < 0.05);
+		sum += ledger.lines[line];
+	}
+	assert_units(ledger.wall, wall);
+	assert_units(sum, wall);
+}
+
+#define EXPECT(...) ((const double[LINE_COUNT]){ __VA_ARGS__ })

@@ -3,23 +3,6 @@
 
 #include <math.h>
 
-static void check_ledger(struct ledger ledger, const double expected[LINE_COUNT], double wall)
-{
-	double sum = 0;
-
-	for (unsigned line = 0; line < LINE_COUNT; line++) {
-		if ((int64_t)(ledger.lines[line] + 0.5) != (int64_t)(expected[line] + 0.5))
-			print_error("%s: %f, not %f\n", ledger_line_names[line], ledger.lines[line],
-				    expected[line]);
-		assert_units(ledger.lines[line], expected[line]);
-		sum += ledger.lines[line];
-	}
-	assert_units(ledger.wall, wall);
-	assert_units(sum, wall);
-}
-
-#define EXPECT(...) ((const double[LINE_COUNT]){ __VA_ARGS__ })
-
 static void test_nested_spans(void **state)
 {
 	struct synth synth;

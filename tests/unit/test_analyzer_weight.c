@@ -22,23 +22,6 @@ static void weigh(struct trace_buffer *buffer, const char *kind, uint32_t distan
 	assert_true(trace_define(buffer, TRACE_RECORD_CALIBRATION, &record));
 }
 
-static void check_ledger(struct ledger ledger, const double expected[LINE_COUNT], double wall)
-{
-	double sum = 0;
-
-	for (unsigned line = 0; line < LINE_COUNT; line++) {
-		if (fabs(ledger.lines[line] - expected[line]) > 0.05)
-			print_error("%s: %f, not %f\n", ledger_line_names[line], ledger.lines[line],
-				    expected[line]);
-		assert_true(fabs(ledger.lines[line] - expected[line]) < 0.05);
-		sum += ledger.lines[line];
-	}
-	assert_units(ledger.wall, wall);
-	assert_units(sum, wall);
-}
-
-#define EXPECT(...) ((const double[LINE_COUNT]){ __VA_ARGS__ })
-
 /* What is inside goes from the span's line, what is outside from that of what is around. */
 static void test_nesting(void **state)
 {
