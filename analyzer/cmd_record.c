@@ -50,15 +50,26 @@ static bool is_flag(unsigned id)
 	return strcmp(knob_descs[id].type, "flag") == 0;
 }
 
-/* TARE_MAX_BYTES is --max-bytes, which takes BYTES. */
-static const char *option_text(char *out, const char *text, int (*change)(int))
+/* What is on unless told is an option to turn it off. */
+static bool is_on(unsigned id)
 {
-	unsigned i;
+	return is_flag(id) && strcmp(knob_descs[id].initial, "1") == 0;
+}
 
-	for (i = 0; text[i] && i < OPTION_ROOM - 1; i++)
-		out[i] = text[i] == '_' ? '-' : (char)change(text[i]);
+static const char *change_text(char *out, const char *before, const char *text, int (*change)(int))
+{
+	size_t i = (size_t)sprintf(out, "%s", before);
+
+	for (; *text && i < OPTION_ROOM - 1; text++)
+		out[i++] = *text == '_' ? '-' : (char)change(*text);
 	out[i] = '\0';
 	return out;
+}
+
+/* TARE_MAX_BYTES is --max-bytes, which takes BYTES; TARE_COMMAND_LINE is --no-command-line. */
+static const char *option_name(char *out, unsigned id)
+{
+	return change_text(out, is_on(id) ? "no-" : "", knob_descs[id].name, tolower);
 }
 
 /* Each knob is an option, but the journal, which is ours. */
@@ -74,12 +85,15 @@ static const struct argp_option *knob_options(void)
 
 		if (id == KNOB_JOURNAL)
 			continue;
+		if (is_on(id) &&
+		    asprintf(&doc, KNOB_PREFIX "%s=0 (%s)", knob->name, knob->meaning) < 0)
+			doc = NULL;
 		if (!is_flag(id) && asprintf(&doc, "%s (%s)", knob->meaning, knob->initial) < 0)
 			doc = NULL;
 		options[count++] = (struct argp_option){
-			.name = option_text(names[id], knob->name, tolower),
+			.name = option_name(names[id], id),
 			.key = option_key(id),
-			.arg = is_flag(id) ? NULL : option_text(types[id], knob->type, toupper),
+			.arg = is_flag(id) ? NULL : change_text(types[id], "", knob->type, toupper),
 			.doc = doc ? doc : knob->meaning,
 		};
 	}
@@ -118,12 +132,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	for (unsigned id = 0; id < KNOB_COUNT; id++) {
 		if (id == KNOB_JOURNAL || key != option_key(id))
 			continue;
-		request->values[id] = is_flag(id) ? "1" : argument;
+		request->values[id] = is_on(id) ? "0" : is_flag(id) ? "1" : argument;
 		if (!*request->values[id] ||
 		    !knob_set(&knobs, (enum knob_id)id, request->values[id]))
 			return options_wrong(state, "--%s: wrong value '%s' (%s)",
-					     option_text(name, knob_descs[id].name, tolower),
-					     argument, knob_descs[id].meaning);
+					     option_name(name, id), argument,
+					     knob_descs[id].meaning);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

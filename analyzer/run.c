@@ -89,6 +89,14 @@ static char *program_of(const char *command)
 	return program;
 }
 
+/* Where the command line was left out. Free it; NULL: not known. */
+static char *program_file(const char *executable)
+{
+	const char *slash = executable ? strrchr(executable, '/') : NULL;
+
+	return executable ? strdup(slash ? slash + 1 : executable) : NULL;
+}
+
 static char *copy_of(const char *text)
 {
 	return text ? strdup(text) : NULL;
@@ -101,7 +109,8 @@ static void describe(struct process *process)
 	const char *command = definitions_info(&model->definitions, "command");
 	struct ledger ledger = ledger_of(&model->process, &model->calls);
 
-	process->program = command ? program_of(command) : NULL;
+	process->program = command ? program_of(command) :
+				     program_file(definitions_info(&model->definitions, "exe"));
 	process->rank = copy_of(definitions_info(&model->definitions, "rank"));
 	process->spans = model->span_count;
 	process->lost = header->lost_events > model->definitions.lost_events ?

@@ -316,7 +316,8 @@ void process_describe(struct trace_buffer *buffer)
 
 	describe(buffer, "tare", TARE_VERSION, sizeof(TARE_VERSION) - 1);
 	describe_layers(buffer);
-	describe_command(buffer);
+	if (process.knobs.command_line)
+		describe_command(buffer);
 	describe(buffer, "cwd", process.folder, strlen(process.folder));
 	length = readlink("/proc/self/exe", value, sizeof(value));
 	if (length > 0)

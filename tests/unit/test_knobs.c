@@ -28,6 +28,7 @@ static void defaults_are_right(void **state)
 	assert_int_equal(knobs.children, KNOB_CHILDREN_OPS);
 	assert_int_equal(knobs.stacks, KNOB_STACKS_NONE);
 	assert_false(knobs.verbose);
+	assert_true(knobs.command_line);
 }
 
 static void values(void **state)
