@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/coverage.h"
 #include "analyzer/display.h"
-
 #include "analyzer/dump.h"
 #include "analyzer/memory.h"
 #include "analyzer/message.h"
@@ -80,6 +80,24 @@ static void print_title(const char *path, bool json)
 	}
 }
 
+/* The last line, where the trace is not whole. */
+static void print_coverage(const struct trace_reader *reader, const char *path, bool json)
+{
+	json_t *lines = coverage_lines(reader, trace_get_header(reader)->lost_events);
+
+	if (json && json_array_size(lines)) {
+		json_t *line = json_pack("{s:O}", "coverage", lines);
+
+		json_dumpf(line, stdout, 0);
+		putchar('\n');
+		json_decref(line);
+	} else if (!json) {
+		coverage_print(lines);
+	}
+	coverage_warn(lines, path);
+	json_decref(lines);
+}
+
 static int is_thread(void *context, unsigned type, const union trace_record *record,
 		     const uint8_t *bytes, size_t length)
 {
@@ -107,8 +125,7 @@ static int dump_file(const char *path, const struct dump_options *options, bool 
 	if (title)
 		print_title(path, options->json);
 	int failed = dump_trace(reader, options);
-	if (trace_get_summary(reader)->truncated)
-		warn("%s: cut off or damaged, read as far as it goes; 'tare info' says how", path);
+	print_coverage(reader, path, options->json);
 	trace_close(reader);
 	return failed ? complain("the output could not be written: %s", strerror(errno)) :
 			STATUS_FINE;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "analyzer/coverage.h"
 #include "analyzer/definitions.h"
 #include "analyzer/display.h"
 #include "analyzer/message.h"
@@ -28,7 +29,7 @@ struct info {
 	const char *names[TRACE_EVENT_CODES];
 	bool is_span[TRACE_EVENT_CODES]; /* of the program: tare's own are none */
 	uint64_t kinds[TRACE_EVENT_CODES], spans, lost, records;
-	json_t *losses;
+	json_t *losses, *coverage;
 	double unit_ns;
 };
 
@@ -95,11 +96,13 @@ static void look_through(struct info *info, struct trace_reader *reader)
 	info->lost = info->header->lost_events > info->definitions.lost_events ?
 			     info->header->lost_events :
 			     info->definitions.lost_events;
+	info->coverage = coverage_lines(reader, info->lost);
 }
 
 static void info_free(struct info *info)
 {
 	json_decref(info->losses);
+	json_decref(info->coverage);
 	free(info->threads);
 	definitions_free(&info->definitions);
 }
@@ -108,17 +111,6 @@ static void info_free(struct info *info)
 static double bytes_per_span(const struct info *info)
 {
 	return info->spans ? (double)info->summary->event_bytes / (double)info->spans : NAN;
-}
-
-/* Of any thread. */
-static uint64_t last_event(const struct info *info)
-{
-	uint64_t last = info->header->open.units;
-
-	for (uint32_t i = 0; i < info->thread_room; i++)
-		if (info->threads[i].events && info->threads[i].last > last)
-			last = info->threads[i].last;
-	return last;
 }
 
 static double since_start(const struct info *info, uint64_t units)
@@ -264,6 +256,7 @@ static json_t *info_json(const struct info *info)
 	json_object_set_new(json, "frames", count_json(summary->frames));
 	json_object_set_new(json, "lost", count_json(info->lost));
 	json_object_set(json, "losses", info->losses);
+	json_object_set(json, "coverage", info->coverage);
 	json_object_set_new(json, "negative_steps", count_json(header->negative_steps));
 	json_object_set_new(json, "stopped", text_json(trace_stop_text(header)));
 	json_object_set_new(json, "stop_error",
@@ -351,9 +344,10 @@ static void print_missing(const struct info *info)
 	const struct trace_summary *summary = info->summary;
 	const struct trace_header *header = info->header;
 	const char *separator = "";
-	json_t *loss;
+	json_t *loss, *line;
 	size_t i;
 
+	json_array_foreach(info->coverage, i, line) print_line("coverage", json_string_value(line));
 	printf("  %-10s%lu events\n", "lost", info->lost);
 	json_array_foreach(info->losses, i, loss)
 	{
@@ -376,15 +370,10 @@ static void print_missing(const struct info *info)
 	if (summary->unknown_records)
 		printf("  %-10s%lu records of kinds that this version does not know\n", "unknown",
 		       summary->unknown_records);
-	if (header->stopped != TRACE_STOP_NONE) {
-		char at[TEXT_NUMBER_ROOM];
-
-		/* Once the process has ended, the header's time is that of its end. */
-		printf("  %-10s%s%s%s, %s after the start\n", "stopped", trace_stop_text(header),
+	if (header->stopped != TRACE_STOP_NONE)
+		printf("  %-10s%s%s%s\n", "stopped", trace_stop_text(header),
 		       header->stop_errno ? ": " : "",
-		       header->stop_errno ? strerror((int)header->stop_errno) : "",
-		       text_ns(at, since_start(info, last_event(info))));
-	}
+		       header->stop_errno ? strerror((int)header->stop_errno) : "");
 	print_line("ended", header->ended != TRACE_END_NONE ? trace_end_text(header) :
 							      "killed, or still running");
 }
@@ -423,8 +412,7 @@ static int show(const char *path, const struct trace_options *options, json_t *a
 		return complain("%s", message);
 	look_through(&info, reader);
 	if (is_wanted(&info, options)) {
-		if (info.summary->truncated)
-			warn("%s: cut off or damaged, read as far as it goes", path);
+		coverage_warn(info.coverage, path);
 		if (options->format == FORMAT_TEXT)
 			print_info(&info);
 		json_array_append_new(all, info_json(&info));

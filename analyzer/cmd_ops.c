@@ -125,6 +125,7 @@ static int print(const struct arguments *arguments, struct run *run)
 		op_view_table(&view, (unsigned)top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT:
+		headline_print(run);
 		printf("%scost by %s, median µs a call%s\n", output_style(STYLE_HEADING),
 		       arguments->by, output_style(STYLE_PLAIN));
 		table_print_text(table, NULL, stdout);

@@ -66,6 +66,7 @@ static json_t *coverage_json(const struct process *process)
 			process->header.stopped == TRACE_STOP_NONE;
 
 	json_object_set_new(json, "complete", json_boolean(complete));
+	json_object_set(json, "text", process->coverage);
 	json_object_set_new(json, "stopped", text_json(trace_stop_text(&process->header)));
 	json_object_set_new(json, "recorded_ns", output_number(process->recorded_ns));
 	json_object_set_new(json, "lifetime_ns", output_number(process->lifetime_ns));
@@ -180,7 +181,7 @@ void headline_print(const struct run *run)
 	const struct process *process = run->chosen;
 	const struct definitions *definitions = &process->model.definitions;
 	const char *device = definitions_info(definitions, "device");
-	char wall[TEXT_NUMBER_ROOM], lifetime[TEXT_NUMBER_ROOM], pid[24];
+	char wall[TEXT_NUMBER_ROOM], pid[24];
 	char right[TEXT_NUMBER_ROOM + 8];
 	char *cuda = cuda_runtimes(&process->model);
 	struct headline line = { .count = 0 };
@@ -194,13 +195,7 @@ void headline_print(const struct run *run)
 	add(&line, "torch ", definitions_info(definitions, "torch"));
 	add(&line, "", device ? device : cuda);
 	print_items(&line, right);
-	if (!isnan(process->recorded_ns)) {
-		printf("%scovers the first %s", output_style(STYLE_WARNING),
-		       text_ns(wall, process->recorded_ns));
-		if (!isnan(process->lifetime_ns))
-			printf(" of %s", text_ns(lifetime, process->lifetime_ns));
-		printf(": %s%s\n", trace_stop_text(&process->header), output_style(STYLE_PLAIN));
-	}
+	coverage_print(process->coverage);
 	for (unsigned i = 0; i < line.count; i++)
 		free(line.items[i]);
 	free(cuda);
@@ -284,10 +279,6 @@ json_t *notes_json(const struct run *run)
 	const struct model *model = &process->model;
 	json_t *notes = json_array();
 
-	if (process->summary.truncated)
-		add_note(notes, "the trace is cut off or damaged: this is as far as it reads");
-	if (process->lost)
-		add_note(notes, "%lu events were lost", process->lost);
 	if (model->resyncs)
 		add_note(notes, "events are missing in %lu places: times around them are in other",
 			 model->resyncs);
@@ -344,6 +335,7 @@ enum {
 	COLUMN_WAIT,
 	COLUMN_LOST,
 	COLUMN_TRUNCATED,
+	COLUMN_STOPPED,
 	COLUMN_CHOSEN,
 	COLUMNS,
 };
@@ -361,6 +353,7 @@ static const struct column columns[] = {
 	[COLUMN_WAIT] = { "wait_ns", "wait", COLUMN_TIME, 3, false },
 	[COLUMN_LOST] = { "lost", "lost", COLUMN_COUNT, 7, false },
 	[COLUMN_TRUNCATED] = { "truncated", NULL, COLUMN_FLAG, 0, false },
+	[COLUMN_STOPPED] = { "stopped", "stopped early", COLUMN_TEXT, 8, false },
 	[COLUMN_CHOSEN] = { "chosen", "in full", COLUMN_FLAG, 0, false },
 };
 
@@ -384,6 +377,7 @@ static struct table *processes_table(const struct run *run)
 		table_set_number(table, COLUMN_WAIT, process->wait_ns);
 		table_set_number(table, COLUMN_LOST, (double)process->lost);
 		table_set_number(table, COLUMN_TRUNCATED, process->summary.truncated);
+		table_set_text(table, COLUMN_STOPPED, trace_stop_text(&process->header));
 		table_set_number(table, COLUMN_CHOSEN, process == run->chosen);
 	}
 	return table;

@@ -12,7 +12,7 @@
 /* The "trace" object of the JSON. */
 json_t *headline_json(const struct run *run);
 
-/* One line, as wide as the terminal, and one for what is not covered. */
+/* One line, as wide as the terminal, and what is not covered. Above all figures of a trace. */
 void headline_print(const struct run *run);
 
 /* Lines that say what the figures do not hold: layers that were off, launches that cannot be seen. */

@@ -46,10 +46,11 @@ void model_finish(struct model *model, struct trace_reader *reader)
 {
 	const struct trace_header *header = trace_get_header(reader);
 
-	/* Recording that was stopped ends with the last event; the process's end may be much later. */
+	/* The process's end may be much later than what was recorded, or can be read. */
 	model->end = model->last_event > model->open ? model->last_event : model->open;
-	if (header->stopped == TRACE_STOP_NONE && header->ended != TRACE_END_NONE &&
-	    header->end.units > model->end && model_time_is_sane(model, header->end.units))
+	if (header->stopped == TRACE_STOP_NONE && !trace_get_summary(reader)->truncated &&
+	    header->ended != TRACE_END_NONE && header->end.units > model->end &&
+	    model_time_is_sane(model, header->end.units))
 		model->end = header->end.units;
 	model->has_library = definitions_layer_state(&model->definitions, "cuda.libraries") ==
 			     LAYER_ON;

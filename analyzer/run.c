@@ -133,19 +133,6 @@ static void describe(struct process *process)
 	}
 }
 
-static void warn_about(const struct process *process)
-{
-	const struct trace_summary *summary = &process->summary;
-
-	if (summary->truncated)
-		warn("%s: cut off or damaged, read as far as it goes; 'tare info' says how",
-		     process->path);
-	if (process->lost)
-		warn("%s: %lu events were lost", process->path, process->lost);
-	if (process->header.stopped != TRACE_STOP_NONE)
-		warn("%s: recording stopped before the program ended", process->path);
-}
-
 static bool is_wanted(const struct process *process, const struct trace_options *options)
 {
 	long rank = process->rank ? strtol(process->rank, NULL, 10) : -1;
@@ -175,9 +162,10 @@ static int load(struct run *run, const char *path, const struct trace_options *o
 	process->header = *trace_get_header(reader);
 	model_load(&process->model, reader);
 	process->summary = *trace_get_summary(reader);
-	trace_close(reader);
 	describe(process);
-	warn_about(process);
+	process->coverage = coverage_lines(reader, process->lost);
+	trace_close(reader);
+	coverage_warn(process->coverage, path);
 	if (!is_wanted(process, options) || (run->chosen && !does_more(process, run->chosen))) {
 		model_free(&process->model);
 		return STATUS_FINE;
@@ -229,6 +217,7 @@ void run_free(struct run *run)
 	for (uint32_t i = 0; i < run->count; i++) {
 		free(run->processes[i].program);
 		free(run->processes[i].rank);
+		json_decref(run->processes[i].coverage);
 	}
 	if (run->chosen)
 		model_free(&run->chosen->model);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "analyzer/coverage.h"
 #include "analyzer/model.h"
 #include "analyzer/options.h"
 
@@ -20,6 +21,7 @@ struct process {
 	double wall_ns, wait_ns;
 	double recorded_ns; /* until recording was stopped, before the process's end; else NAN */
 	double lifetime_ns; /* of the process where recording was stopped earlier; NAN: not known */
+	json_t *coverage;   /* see coverage.h */
 };
 
 struct run {

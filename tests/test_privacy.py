@@ -10,7 +10,9 @@ from conftest import LIBTARE, PROG, TARE, clean_environment
 
 NUMBER = "8401377265"
 END = PROG / "process_end.py"
-FRAME = struct.Struct("<IIBBHIQQIIIIII")  # traces/layout.h, struct trace_frame without its clock
+FRAME = struct.Struct(
+    "<IIBBHIQQIIIIII"
+)  # traces/layout.h, struct trace_frame without its clock
 FRAME_BYTES = 72
 
 
@@ -32,7 +34,9 @@ def decompressed(trace):
         out.append(room.raw)
 
     while at + FRAME_BYTES <= len(data):
-        sync, size, kind, codec, _, _, _, _, _, _, times, ids, packed, _ = FRAME.unpack_from(data, at)
+        sync, size, kind, codec, _, _, _, _, _, _, times, ids, packed, _ = (
+            FRAME.unpack_from(data, at)
+        )
         assert sync == 0x4D524654 and size >= FRAME_BYTES
         payload = data[at + FRAME_BYTES : at + size]
         if codec == 1 and kind != 3:
@@ -58,7 +62,11 @@ def secrets(request, tmp_path_factory, sim, python):
         "PRIVACY_TEST": f"secret-in-the-environment-{NUMBER}",
     }
     done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=clean_environment(env), capture_output=True, text=True
+        list(map(str, command)),
+        cwd=folder,
+        env=clean_environment(env),
+        capture_output=True,
+        text=True,
     )
     assert done.stdout == "done\n", done.stderr
     (trace,) = folder.glob("*.tare")
@@ -80,13 +88,26 @@ def test_command_line_is_left_out(secrets, tmp_path, python):
     env = clean_environment({})
 
     def facts(trace):
-        return subprocess.run([TARE, "info", trace], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [TARE, "info", trace], capture_output=True, text=True, check=True
+        ).stdout
 
     assert "  command " not in facts(secrets) and "  exe " in facts(secrets)
     # The program has the interpreter's name then.
-    report = subprocess.run([TARE, "report", secrets], capture_output=True, text=True).stdout
+    report = subprocess.run(
+        [TARE, "report", secrets], capture_output=True, text=True
+    ).stdout
     assert report.startswith("python")
-    command = [TARE, "record", "-o", "x.tare", "--no-command-line", python, END, "normal"]
+    command = [
+        TARE,
+        "record",
+        "-o",
+        "x.tare",
+        "--no-command-line",
+        python,
+        END,
+        "normal",
+    ]
     subprocess.run(command, cwd=tmp_path, env=env, check=True)
     assert "  command " not in facts(tmp_path / "x.tare")
     command = [TARE, "record", "-o", "y.tare", python, END, "normal"]
@@ -97,7 +118,9 @@ def test_command_line_is_left_out(secrets, tmp_path, python):
 def trace_to(path, python, **env):
     own = {"LD_PRELOAD": LIBTARE, "TARE_OUTPUT": path, **env}
     command = [python, END, "normal"]
-    done = subprocess.run(command, env=clean_environment(own), capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=clean_environment(own), capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends by normal\n", "")
 
 
@@ -110,7 +133,9 @@ def test_for_its_owner_alone(tmp_path, python):
     assert os.stat(tmp_path / "x.tare").st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("kind", ["file", "link", "dangling link", "folder link", "hard link", "fifo"])
+@pytest.mark.parametrize(
+    "kind", ["file", "link", "dangling link", "folder link", "hard link", "fifo"]
+)
 def test_nothing_is_written_to_what_is_there(tmp_path, python, kind):
     """The next free name is taken: x-2.tare."""
     path, target = tmp_path / "x.tare", tmp_path / "target"

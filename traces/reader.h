@@ -45,6 +45,7 @@ struct trace_summary {
 	uint64_t cut_bytes;        /* at the end: an incomplete frame */
 	uint64_t unknown_records;  /* of types this version does not know */
 	uint64_t unknown_events;
+	uint64_t last_time; /* of the events that were read, clock units; 0: none yet */
 	uint32_t threads;
 	bool truncated; /* cut, damaged or incomplete: warn */
 };

@@ -407,6 +407,11 @@ bool trace_next_batch(struct trace_reader *reader, struct trace_batch *batch)
 	if (first)
 		cursor->gap = false;
 	reader->given_out = true;
+	uint64_t last = batch->events[batch->count - 1].time;
+	/* A trace of more than 2^56 units, years, is damaged there. */
+	if (last > reader->summary.last_time && last - reader->header.open.units < (uint64_t)1
+											   << 56)
+		reader->summary.last_time = last;
 	return true;
 }
 

@@ -41,7 +41,12 @@ def generator():
 
 def main():
     assert sys.argv[1].startswith("secret-argument")
-    function(secret("positional"), secret("star"), keyword=secret("keyword"), other=secret("keywords"))
+    function(
+        secret("positional"),
+        secret("star"),
+        keyword=secret("keyword"),
+        other=secret("keywords"),
+    )
     holder = Holder()
     repr(holder)
     with open("file", "w+") as file:
@@ -59,7 +64,9 @@ def main():
         values = generator()
         next(values)
         values.send(secret("sent"))
-    thread = threading.Thread(target=function, args=(secret("thread"),), kwargs={"keyword": secret("in-it")})
+    thread = threading.Thread(
+        target=function, args=(secret("thread"),), kwargs={"keyword": secret("in-it")}
+    )
     thread.start()
     thread.join()
     device = "cuda" if torch.cuda.is_available() else "cpu"
