@@ -32,6 +32,8 @@
 #define ZSTD_WINDOW_LOG  15
 #define ZSTD_HASH_LOG    13
 #define TSC_SHIFT        2 /* a unit of 4 ticks is 1 to 2 ns */
+#define CLOCK_TRIES      4u
+#define CLOCK_GAP_UNITS  1000u
 #define LIVE_FRAME_BYTES (sizeof(struct trace_frame) + TRACE_PAGE + TRACE_SLOT_BYTES)
 #define LARGEST(a, b)    ((a) > (b) ? (a) : (b))
 #define SCRATCH_BYTES                                                                              \
@@ -73,10 +75,23 @@ static void sys_close(int fd)
 
 struct trace_clock_pair trace_clock_pair(const struct trace_file *file)
 {
-	uint64_t before = trace_now(file);
-	uint64_t ns = machine_clock_ns(CLOCK_MONOTONIC);
+	struct trace_clock_pair pair = { 0, 0 };
+	uint64_t gap = UINT64_MAX;
 
-	return (struct trace_clock_pair){ before + (trace_now(file) - before) / 2, ns };
+	/* An interrupt between the clocks would bend the time of the whole trace: then once more. */
+	for (unsigned i = 0; i < CLOCK_TRIES && gap > CLOCK_GAP_UNITS; i++) {
+		uint64_t before = trace_now(file);
+		uint64_t ns = machine_clock_ns(CLOCK_MONOTONIC);
+		uint64_t more = trace_now(file) - before;
+
+		if (more < gap) {
+			gap = more;
+			pair = (struct trace_clock_pair){ before + more / 2, ns };
+		}
+		if (!file->clock_is_tsc)
+			break;
+	}
+	return pair;
 }
 
 struct trace_clock_pair trace_clock_start(struct trace_file *file)
@@ -86,13 +101,13 @@ struct trace_clock_pair trace_clock_start(struct trace_file *file)
 	return trace_clock_pair(file);
 }
 
-/* Whether `more` bytes may be appended: SIGXFSZ would kill the program. */
-static bool file_limit_allows(uint64_t size, uint64_t more)
+/* Whether a file may have so many bytes: SIGXFSZ would kill the program. */
+static bool file_limit_allows(uint64_t bytes)
 {
 	struct rlimit limit;
 
 	return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-	       size + more <= limit.rlim_cur;
+	       bytes <= limit.rlim_cur;
 }
 
 /*
@@ -101,8 +116,6 @@ static bool file_limit_allows(uint64_t size, uint64_t more)
  */
 static int file_open_append(struct trace_file *file, uint64_t more, int flags, int *fd_p)
 {
-	/* Other threads append too: leave room for a frame of each. */
-	const uint64_t margin = 4 * LIVE_FRAME_BYTES;
 	struct stat status;
 	int fd;
 
@@ -116,13 +129,18 @@ static int file_open_append(struct trace_file *file, uint64_t more, int flags, i
 	if (fd < 0 || fstat(fd, &status) != 0 || status.st_dev != file->device ||
 	    status.st_ino != file->inode) {
 		trace_file_stop(file, TRACE_STOP_FILE_GONE, fd < 0 ? errno : 0);
-	} else if (!file_limit_allows((uint64_t)status.st_size, more + margin)) {
-		trace_file_stop(file, TRACE_STOP_FILE_LIMIT, 0);
-	} else if ((uint64_t)status.st_size + more > file->max_bytes) {
-		trace_file_stop(file, TRACE_STOP_MAX_BYTES, 0);
 	} else {
-		*fd_p = fd;
-		return 0;
+		/* Counted before it is written: the file's size does not tell what other threads are about to append. */
+		uint64_t bytes = __atomic_add_fetch(&file->bytes, more, __ATOMIC_RELAXED);
+
+		if (bytes > file->max_bytes) {
+			trace_file_stop(file, TRACE_STOP_MAX_BYTES, 0);
+		} else if (!file_limit_allows(LARGEST(bytes, (uint64_t)status.st_size + more))) {
+			trace_file_stop(file, TRACE_STOP_FILE_LIMIT, 0);
+		} else {
+			*fd_p = fd;
+			return 0;
+		}
 	}
 	if (fd >= 0)
 		sys_close(fd);
@@ -171,7 +189,7 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 	};
 	header.crc = crc32c(0, &header, offsetof(struct trace_header, crc));
 	memset(text + text_bytes, 0, sizeof(text) - text_bytes);
-	if (!file_limit_allows(0, header.header_bytes + 4 * LIVE_FRAME_BYTES))
+	if (!file_limit_allows(header.header_bytes + 4 * LIVE_FRAME_BYTES))
 		return EFBIG;
 
 	int fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
@@ -197,6 +215,7 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 		file->header = page;
 		file->device = status.st_dev;
 		file->inode = status.st_ino;
+		file->bytes = header.header_bytes;
 	}
 	sys_close(fd);
 out:
@@ -417,11 +436,12 @@ uint64_t trace_buffer_long_step(struct trace_buffer *buffer, uint64_t step)
 		__atomic_add_fetch(&file->header->negative_steps, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	if (file->stop_at_ns && !buffer->stopped &&
-	    (trace_file_stopped(file) || machine_clock_ns(CLOCK_MONOTONIC) >= file->stop_at_ns)) {
+	if (buffer->stopped)
+		return step;
+	if (file->stop_at_ns && machine_clock_ns(CLOCK_MONOTONIC) >= file->stop_at_ns)
 		trace_file_stop(file, TRACE_STOP_DURATION, 0);
+	if (trace_file_stopped(file))
 		buffer_stop(buffer);
-	}
 	return step;
 }
 
@@ -674,7 +694,7 @@ bool trace_define(struct trace_buffer *buffer, unsigned type, const void *record
 		__atomic_store_n(&live->defs_bytes, live->defs_bytes + bytes, __ATOMIC_RELEASE);
 		kept = true;
 	}
-	if (!kept)
+	if (!kept && !trace_file_stopped(buffer->file))
 		trace_file_lost(buffer->file, 1);
 	errno = saved_errno;
 	return kept;

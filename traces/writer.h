@@ -25,8 +25,8 @@
 #define TRACE_SLOTS_MAX  4096u
 
 /*
- * Clock units between two events of a thread, some 50 to 130 µs, from which on TARE_DURATION is looked
- * at. Below that blocks are full soon.
+ * Clock units between two events of a thread, some 50 to 130 µs, from which on it looks whether recording
+ * is over. Below that blocks are full soon.
  */
 #define TRACE_LONG_STEP (1u << 16)
 
@@ -59,6 +59,7 @@ struct trace_file {
 	dev_t device;
 	ino_t inode;
 	struct trace_header *header; /* the first page, mapped */
+	uint64_t bytes; /* appended, or about to be by some thread; updated atomically */
 	uint64_t max_bytes;
 	uint64_t stop_at_ns; /* CLOCK_MONOTONIC; 0: never. Seen at a long step, or a full block */
 	uint32_t threads;    /* numbers given so far, updated atomically */
