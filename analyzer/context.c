@@ -70,6 +70,7 @@ static struct op_context *begin(struct model_thread *thread, enum op_kind kind, 
 	context->open_ops = 0;
 	context->has_op = kind != OP_KIND_SECTION;
 	context->known = true;
+	context->open_end = false;
 	context->node = node;
 	context->key = (struct op_key){
 		.kind = kind,
@@ -114,7 +115,7 @@ static void end_segment(struct model *model, struct model_thread *thread,
 	}
 	const struct op_sample sample = {
 		.python = context->python,
-		.framework = took[0],
+		.framework = context->open_end ? OP_UNKNOWN : took[0],
 		.gil = took[1],
 		.calls = context->calls,
 		.call_count = context->call_count,
@@ -146,14 +147,18 @@ unsigned context_section(struct model *model, struct model_thread *thread, uint3
 			 uint64_t now)
 {
 	(void)model;
-	if (inside(thread, innermost(thread)))
+	struct op_context *context = innermost(thread);
+
+	if (inside(thread, context)) {
+		context->open_end = false;
 		return 0;
+	}
 	begin(thread, OP_KIND_SECTION, 0, node, now);
 	return SPAN_CONTEXT;
 }
 
 unsigned context_operator(struct model *model, struct model_thread *thread, uint32_t node,
-			  uint32_t op, uint64_t now)
+			  uint32_t op, bool loose, uint64_t now)
 {
 	struct op_context *context = innermost(thread);
 
@@ -161,6 +166,7 @@ unsigned context_operator(struct model *model, struct model_thread *thread, uint
 	if (!inside(thread, context)) {
 		context = begin(thread, OP_KIND_OPERATOR, op, node, now);
 		context->open_ops = 1;
+		context->open_end = loose;
 		note_startup(model, thread, context, now);
 		return SPAN_CONTEXT;
 	}
@@ -209,6 +215,7 @@ unsigned context_call(struct model *model, struct model_thread *thread, uint32_t
 		begin(thread, OP_KIND_CALL, function, node, now);
 		return SPAN_CONTEXT;
 	}
+	context->open_end = false;
 	/* A section says more by the first thing called in it than by nothing. */
 	if (!context->has_op && context->key.kind == OP_KIND_SECTION) {
 		context->key.kind = OP_KIND_CALL;

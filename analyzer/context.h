@@ -6,7 +6,8 @@
  * Called from Python an operator is in a section: python is the time since the previous child of that
  * frame ended, framework the section without the calls below. A section with several top operators is
  * cut where the next one begins; python belongs to the first. Outside of sections an operator goes to
- * the end of the last span seen in it, a lower bound. What is called where no operator is open is a row
+ * the end of the last call or section seen in it, a lower bound; its framework is unknown where there was
+ * none, since its end is not recorded. What is called where no operator is open is a row
  * of its own. Backward nodes are like operators; operators in Python that a node runs are their own.
  */
 #pragma once
@@ -20,7 +21,7 @@
 unsigned context_section(struct model *model, struct model_thread *thread, uint32_t node,
 			 uint64_t now);
 unsigned context_operator(struct model *model, struct model_thread *thread, uint32_t node,
-			  uint32_t op, uint64_t now);
+			  uint32_t op, bool loose, uint64_t now);
 unsigned context_node(struct model *model, struct model_thread *thread, uint32_t node,
 		      uint32_t type, uint32_t torch_thread, uint64_t sequence, uint64_t now);
 unsigned context_call(struct model *model, struct model_thread *thread, uint32_t node,

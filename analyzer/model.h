@@ -73,6 +73,7 @@ struct op_context {
 	uint32_t frame; /* of that span: operators in other frames are not its own */
 	uint32_t open_ops;
 	bool has_op, known;
+	bool open_end; /* an operator of which no end is recorded, and nothing was seen in it */
 	struct op_key key;
 	uint32_t node; /* of the call tree: caches the row */
 	uint64_t start, python;

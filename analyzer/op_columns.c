@@ -96,13 +96,12 @@ static bool part_known(const struct model *model, const struct op_stats *row, un
 	bool cuda = !definitions_layer_off(&model->definitions, "cuda");
 
 	switch (part) {
-	case OP_python: return row->python_samples;
 	case OP_library: return model->has_library;
 	case OP_launch:
 	case OP_copy:
 	case OP_memory:
 	case OP_wait: return row->samples && cuda;
-	default: return row->samples;
+	default: return op_stats_samples(row, part);
 	}
 }
 
@@ -111,7 +110,7 @@ static void set_parts(struct table *table, const struct model *model, const stru
 	for (unsigned i = 0; i < sizeof(part_columns) / sizeof(*part_columns); i++) {
 		unsigned part = part_columns[i].part, column = part_columns[i].column;
 		const struct histogram *values = &row->parts[part];
-		uint64_t samples = part == OP_python ? row->python_samples : row->samples;
+		uint64_t samples = op_stats_samples(row, part);
 
 		if (!part_known(model, row, part))
 			continue;

@@ -107,8 +107,25 @@ static void add_known(struct op_distribution *distribution, uint64_t python, uin
 		cap = python_cap(distribution);
 		fixed += python < cap ? python : cap;
 	}
+	if (framework == OP_UNKNOWN)
+		return;
 	add_part(distribution, OP_framework, framework);
 	add_part(distribution, OP_fixed, fixed);
+}
+
+static uint32_t to_pending(uint64_t value)
+{
+	return value == OP_UNKNOWN ? OP_PENDING_UNKNOWN : (uint32_t)value;
+}
+
+static uint64_t from_pending(uint32_t value)
+{
+	return value == OP_PENDING_UNKNOWN ? OP_UNKNOWN : value;
+}
+
+static bool fits_pending(uint64_t value)
+{
+	return value < OP_PENDING_UNKNOWN || value == OP_UNKNOWN;
 }
 
 static void flush(struct op_distribution *distribution)
@@ -116,9 +133,8 @@ static void flush(struct op_distribution *distribution)
 	for (uint32_t i = 0; i < distribution->pending_count; i++) {
 		const struct op_pending *pending = &distribution->pending[i];
 
-		add_known(distribution,
-			  pending->python == OP_PENDING_UNKNOWN ? OP_UNKNOWN : pending->python,
-			  pending->framework, pending->calls_fixed);
+		add_known(distribution, from_pending(pending->python),
+			  from_pending(pending->framework), pending->calls_fixed);
 	}
 	distribution->pending_count = 0;
 }
@@ -140,7 +156,8 @@ static void add_distribution(struct op_table *table, struct op_distribution *dis
 						      (double)call->sum, &cost);
 			parts[part_of_line(calls_line(table->calls, call->class))] += cost;
 		}
-		framework += (uint64_t)(parts[OP_framework] + 0.5);
+		if (framework != OP_UNKNOWN)
+			framework += (uint64_t)(parts[OP_framework] + 0.5);
 		for (unsigned part = OP_library; part < OP_PART_COUNT; part++) {
 			uint64_t value = (uint64_t)(parts[part] + 0.5);
 
@@ -149,14 +166,13 @@ static void add_distribution(struct op_table *table, struct op_distribution *dis
 		}
 	}
 	add_part(distribution, OP_gil, sample->gil);
-	if (framework >= UINT32_MAX || calls_fixed >= UINT32_MAX ||
-	    (python >= OP_PENDING_UNKNOWN && python != OP_UNKNOWN)) {
+	if (!fits_pending(framework) || calls_fixed >= UINT32_MAX || !fits_pending(python)) {
 		add_known(distribution, python, framework, calls_fixed);
 		return;
 	}
 	distribution->pending[distribution->pending_count++] = (struct op_pending){
-		.python = python == OP_UNKNOWN ? OP_PENDING_UNKNOWN : (uint32_t)python,
-		.framework = (uint32_t)framework,
+		.python = to_pending(python),
+		.framework = to_pending(framework),
 		.calls_fixed = (uint32_t)calls_fixed,
 	};
 	if (distribution->pending_count == OP_PENDING_MAX)
@@ -187,17 +203,20 @@ void op_table_add(struct op_table *table, uint32_t number, const struct op_sampl
 	}
 	if (!sample->known)
 		return;
-	sum->framework += sample->framework;
+	if (sample->framework != OP_UNKNOWN)
+		sum->framework += sample->framework;
 	sum->gil += sample->gil;
 	if (sample->python != OP_UNKNOWN)
 		sum->python += sample->python;
 	if (first) {
 		row->has_first = true;
 		row->first_python_known = sample->python != OP_UNKNOWN;
+		row->first_framework_known = sample->framework != OP_UNKNOWN;
 		return;
 	}
 	row->timed++;
 	row->python_known += sample->python != OP_UNKNOWN;
+	row->framework_known += sample->framework != OP_UNKNOWN;
 	if (!row->distribution)
 		row->distribution = memory_zero(1, sizeof(*row->distribution));
 	add_distribution(table, row->distribution, sample);
@@ -244,5 +263,10 @@ struct op_sums op_row_sums(const struct op_table *table, const struct op_row *ro
 	}
 	add_fixed(sums.later);
 	add_fixed(sums.first);
+	/* Of the others only Python is known: where a call was seen in one, so is its framework. */
+	sums.fixed_known = sums.later[OP_fixed];
+	if (row->framework_known < row->timed)
+		sums.fixed_known -= sums.later[OP_python] / (double)row->timed *
+				    (double)(row->timed - row->framework_known);
 	return sums;
 }

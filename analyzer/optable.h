@@ -58,9 +58,8 @@ struct op_times {
 
 /* A call whose times are not in the histograms yet. */
 struct op_pending {
-	uint32_t python; /* OP_PENDING_UNKNOWN: not known */
-	uint32_t framework;
-	uint32_t calls_fixed; /* of launches, copies, ...: what is not waiting */
+	uint32_t python, framework; /* OP_PENDING_UNKNOWN: not known */
+	uint32_t calls_fixed;       /* of launches, copies, ...: what is not waiting */
 };
 
 #define OP_PENDING_MAX     32u
@@ -74,7 +73,7 @@ struct op_distribution {
 	uint64_t python_cap, python_cap_at; /* by what is known so far, and as of how many calls */
 	/*
 	 * Calls of which a part took nothing are not in it: they are what is missing to the row's
-	 * `timed`. Of python all are that are known.
+	 * `timed`, of framework and fixed to `framework_known`. Of python all are that are known.
 	 */
 	struct histogram parts[OP_PART_COUNT];
 };
@@ -84,14 +83,14 @@ struct op_row {
 	uint32_t cells; /* list; 0: none */
 	uint64_t calls;
 	uint64_t timed; /* of them: the first apart, and without those whose end is not known */
-	uint64_t python_known;
+	uint64_t python_known, framework_known;
 	uint64_t launches;
 	uint64_t made;       /* calls in which autograd nodes were made */
 	struct op_times sum; /* of the `timed` ones */
 	struct op_distribution *distribution;
 	struct op_times first;
 	uint64_t first_time;
-	bool has_first, first_python_known;
+	bool has_first, first_python_known, first_framework_known;
 };
 
 struct op_table {
@@ -109,8 +108,8 @@ struct op_call {
 };
 
 struct op_sample {
-	uint64_t python; /* OP_UNKNOWN: not known */
-	uint64_t framework, gil;
+	uint64_t python, framework; /* OP_UNKNOWN: not known */
+	uint64_t gil;
 	const struct op_call *calls;
 	uint32_t call_count;
 	uint64_t launches, time;
@@ -128,9 +127,10 @@ void op_table_add(struct op_table *table, uint32_t row, const struct op_sample *
 /* At the end of the trace: the histograms are complete. */
 void op_table_finish(struct op_table *table);
 
-/* After that: sums of all parts of a row. */
+/* After that: sums of all parts of a row. What is not known counts as nothing. */
 struct op_sums {
 	double later[OP_PART_COUNT], first[OP_PART_COUNT];
+	double fixed_known; /* later, of the calls whose framework is known */
 	double python_cap;
 };
 struct op_sums op_row_sums(const struct op_table *table, const struct op_row *row);

@@ -102,13 +102,16 @@ static void add_later(struct op_stats *stats, const struct op_row *row, const st
 
 	stats->samples += row->timed;
 	stats->python_samples += row->python_known;
+	stats->framework_samples += row->framework_known;
 	for (unsigned part = 0; part < OP_PART_COUNT; part++) {
 		const struct histogram *values = &row->distribution->parts[part];
+		uint64_t known = part == OP_framework || part == OP_fixed ? row->framework_known :
+									    row->timed;
 
-		stats->sum[part] += sums->later[part];
+		stats->sum[part] += part == OP_fixed ? sums->fixed_known : sums->later[part];
 		histogram_merge(&stats->parts[part], values, part == OP_python ? cap : UINT64_MAX);
 		if (part != OP_python)
-			histogram_add_many(&stats->parts[part], 0, row->timed - values->count);
+			histogram_add_many(&stats->parts[part], 0, known - values->count);
 	}
 }
 
@@ -117,11 +120,16 @@ static void add_first(struct op_stats *stats, const struct op_row *row, const st
 {
 	stats->samples++;
 	stats->python_samples += row->first_python_known;
+	stats->framework_samples += row->first_framework_known;
 	for (unsigned part = 0; part < OP_PART_COUNT; part++) {
+		bool known = part == OP_python                        ? row->first_python_known :
+			     part == OP_framework || part == OP_fixed ? row->first_framework_known :
+									true;
+
+		if (!known)
+			continue;
 		stats->sum[part] += sums->first[part];
-		if (part != OP_python || row->first_python_known)
-			histogram_add(&stats->parts[part],
-				      (uint64_t)fmax(sums->first[part] + 0.5, 0));
+		histogram_add(&stats->parts[part], (uint64_t)fmax(sums->first[part] + 0.5, 0));
 	}
 }
 
@@ -270,7 +278,7 @@ static const char *const sort_keys[] = {
 static double sort_value(const struct op_stats *row, unsigned key)
 {
 	if (key < OP_PART_COUNT) {
-		uint64_t samples = key == OP_python ? row->python_samples : row->samples;
+		uint64_t samples = op_stats_samples(row, key);
 
 		return samples ? row->sum[key] / (double)samples : -1;
 	}

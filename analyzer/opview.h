@@ -23,18 +23,26 @@ struct op_stats {
 	char *module;
 	bool several_kinds;
 	uint64_t calls, launches;
-	uint64_t loop_calls; /* in the model's main loop */
-	uint64_t samples;    /* calls that the sums and histograms are of */
-	uint64_t python_samples;
-	double sum[OP_PART_COUNT]; /* clock units */
-	double total;              /* fixed and wait of all calls */
-	double first;              /* fixed and wait of the first call */
+	uint64_t loop_calls;                        /* in the model's main loop */
+	uint64_t samples;                           /* calls that the sums and histograms are of */
+	uint64_t python_samples, framework_samples; /* of the latter: of `fixed` too */
+	double sum[OP_PART_COUNT];                  /* clock units */
+	double total;                               /* fixed and wait of all calls */
+	double first;                               /* fixed and wait of the first call */
 	uint64_t first_time;
 	struct histogram parts[OP_PART_COUNT];
 	/* What devices did because of it: of the first call too. */
 	uint64_t kernels, device_sum; /* clock units */
 	struct histogram delays;      /* from a kernel's launch to its start */
 };
+
+/* How many calls the sum and the histogram of a part are of. */
+static inline uint64_t op_stats_samples(const struct op_stats *stats, unsigned part)
+{
+	return part == OP_python                        ? stats->python_samples :
+	       part == OP_framework || part == OP_fixed ? stats->framework_samples :
+							  stats->samples;
+}
 
 struct op_view {
 	const struct model *model;

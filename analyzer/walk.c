@@ -393,7 +393,7 @@ static void enter_operator(struct model *model, struct model_thread *thread,
 
 	if (thread != model->leader && !model->launches_lead)
 		process_lead(model, thread, false, event->time);
-	flags |= context_operator(model, thread, node, op, event->time);
+	flags |= context_operator(model, thread, node, op, flags & SPAN_LOOSE, event->time);
 	push(model, thread, event->code, node, LINE_framework, flags, event->time);
 }
 

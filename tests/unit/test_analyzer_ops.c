@@ -142,6 +142,7 @@ static void test_several(void **state)
 }
 
 /* Outside of sections an operator lasts to the end of what was last seen in it, a lower bound. */
+/* Where nothing is seen in an operator outside of a section, neither is its end. */
 static void test_outside(void **state)
 {
 	struct synth synth;
@@ -161,8 +162,54 @@ static void test_outside(void **state)
 	assert_units(sums_of(&synth, first).first[OP_framework], 200);
 	assert_units(sums_of(&synth, first).first[OP_launch], 100);
 	assert_units(sums_of(&synth, second).first[OP_python], 300);
-	assert_units(sums_of(&synth, second).first[OP_framework], 0);
+	assert_true(first->first_framework_known);
+	assert_false(second->first_framework_known);
 	assert_int_equal(synth.model.op_table.count, 3);
+	synth_close(&synth);
+}
+
+/* What is not known is in no figure; what is stays right, and adds up. */
+static void test_outside_unknown(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	struct op_view view;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (uint64_t i = 0; i < 21; i++) {
+		uint64_t now = i * 10000;
+
+		mark(main, now + 1000, OP, ADD, i ? 1 : 0, 3);
+		/* Every other one launches: those took 300 until the launch had ended. */
+		if (i % 2)
+			call(main, now + 1300, now + 1500, LAUNCH, LAUNCH, 0, 0);
+		mark(main, now + 9000, OP, MUL, 1, 4);
+	}
+	leave(main, 300000);
+	synth_read(&synth);
+	struct op_sums sums = sums_of(&synth, find_row(&synth, OP_KIND_OPERATOR, ADD, 3));
+	op_view_make(&view, &synth.model, GROUP_OP, false);
+	const struct op_stats *add = &view.rows[1], *mul = &view.rows[2];
+	if (strcmp(add->op, "aten::add.Tensor"))
+		add = &view.rows[2], mul = &view.rows[1];
+	assert_int_equal(add->samples, 20);
+	assert_int_equal(op_stats_samples(add, OP_framework), 10);
+	assert_int_equal(op_stats_samples(add, OP_fixed), 10);
+	assert_int_equal(op_stats_samples(add, OP_launch), 20);
+	assert_units(add->sum[OP_framework], 10 * 300);
+	assert_units(add->sum[OP_launch], 10 * 200);
+	assert_units(histogram_percentile(&add->parts[OP_framework], 0.1), 300);
+	assert_units(histogram_percentile(&add->parts[OP_launch], 0.1), 0);
+	/* Since MUL, of which nothing but the begin is known, 2000 each time. */
+	assert_units(add->sum[OP_python], 20 * 2000);
+	assert_units(add->sum[OP_fixed], 10 * (2000 + 300 + 200));
+	assert_units(sums.later[OP_fixed], 20 * 2000 + 10 * (300 + 200));
+	assert_units(add->total, 1000 + 20 * 2000 + 10 * (300 + 200));
+	assert_int_equal(op_stats_samples(mul, OP_framework), 0);
+	assert_int_equal(mul->parts[OP_fixed].count, 0);
+	assert_int_equal(op_stats_samples(mul, OP_python), 20);
+	op_view_free(&view);
 	synth_close(&synth);
 }
 
@@ -454,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_python_begins),
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_outside_unknown),
 		cmocka_unit_test(test_record_function),
 		cmocka_unit_test(test_no_operator),
 		cmocka_unit_test(test_callback),
