@@ -171,7 +171,11 @@ const char *text_ns(char out[TEXT_NUMBER_ROOM], double ns)
 	static const struct {
 		double from, scale;
 		const char *unit;
-	} units[] = { { 999.5e6, 1e9, "s" }, { 999.5e3, 1e6, "ms" }, { 999.5, 1e3, "µs" } };
+	} units[] = {
+		{ 2 * 86400e9, 86400e9, "d" }, { 2 * 3600e9, 3600e9, "h" },
+		{ 999.5e9, 60e9, "min" },      { 999.5e6, 1e9, "s" },
+		{ 999.5e3, 1e6, "ms" },        { 999.5, 1e3, "µs" },
+	};
 
 	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (fabs(ns) >= units[i].from) {

@@ -3,9 +3,10 @@
  * benchmarks, and prints as JSON what it wrote.
  *
  *     tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] [--pass N]
- *              [--lost N] [--unfinished] [--plain] [--stacks] [--calibrated] [--gpu]
+ *              [--lost N] [--pause S] [--unfinished] [--plain] [--stacks] [--calibrated] [--gpu]
  *
- * --pass: about so many events a pass (1500). --lost: says that so many were lost.
+ * --pass: about so many events a pass (1500). --lost: says that so many were lost. --pause: sleeps so many
+ * seconds after each pass.
  * One pass of the program is a fixed list of steps for each thread (forward, backward, workers), made
  * from the seed; times vary around each step's own. All threads are played by one, in turns. Time is
  * invented too: the writer asks clock_gettime, which is ours. So the same arguments give the same events.
@@ -102,6 +103,7 @@ static struct thread *running; /* whose time it is */
 static bool plain, stacks, calibrated;
 static struct trace_buffer *gpu; /* NULL: none */
 static uint32_t pass_steps = 1500;
+static uint64_t pause_ns;
 static uint64_t random_state;
 
 /* What was written, by id. */
@@ -571,6 +573,7 @@ static bool run_some(uint64_t *spans_left, bool unfinished)
 			continue;
 		thread->next = 0;
 		thread->pass++;
+		thread->time += pause_ns;
 		if (!*spans_left)
 			thread->step_count = 0;
 	}
@@ -652,8 +655,8 @@ static void define_weights(struct trace_buffer *buffer)
 static int usage(void)
 {
 	fprintf(stderr, "usage: tare_gen FILE --spans N [--threads T] [--seed S] [--max-bytes N] "
-			"[--pass N] [--lost N] [--unfinished] [--plain] [--stacks] "
-			"[--calibrated] [--gpu]\n");
+			"[--pass N] [--lost N] [--pause S] [--unfinished] [--plain] "
+			"[--stacks] [--calibrated] [--gpu]\n");
 	return 2;
 }
 
@@ -666,6 +669,7 @@ int main(int argc, char **argv)
 		{ "max-bytes", required_argument, NULL, 'm' },
 		{ "pass", required_argument, NULL, 'l' },
 		{ "lost", required_argument, NULL, 'o' },
+		{ "pause", required_argument, NULL, 'w' },
 		{ "unfinished", no_argument, NULL, 'u' },
 		{ "plain", no_argument, NULL, 'p' },
 		{ "stacks", no_argument, NULL, 'k' },
@@ -685,6 +689,7 @@ int main(int argc, char **argv)
 		case 'm': max_bytes = strtoull(optarg, NULL, 0); break;
 		case 'l': pass_steps = (uint32_t)strtoul(optarg, NULL, 0); break;
 		case 'o': lost = strtoull(optarg, NULL, 0); break;
+		case 'w': pause_ns = strtoull(optarg, NULL, 0) * 1000000000u; break;
 		case 'u': unfinished = true; break;
 		case 'p': plain = true; break;
 		case 'k': stacks = true; break;

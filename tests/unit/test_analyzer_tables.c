@@ -101,7 +101,10 @@ static void test_text(void **state)
 	assert_string_equal(text_ns(number, 1214), "1.21 \xc2\xb5s");
 	assert_string_equal(text_ns(number, 999600), "1.00 ms");
 	assert_string_equal(text_ns(number, 12.41e9), "12.4 s");
-	assert_string_equal(text_ns(number, 7200e9), "7200 s");
+	assert_string_equal(text_ns(number, 999.4e9), "999 s");
+	assert_string_equal(text_ns(number, 999.6e9), "16.7 min");
+	assert_string_equal(text_ns(number, 7200e9), "2.00 h");
+	assert_string_equal(text_ns(number, 100 * 86400e9), "100 d");
 	assert_string_equal(text_us(number, 1214), "1.21");
 	assert_string_equal(text_us(number, 99960), "100");
 	assert_string_equal(text_count(number, 1234567), "1\xc2\xa0"
