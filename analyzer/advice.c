@@ -15,6 +15,9 @@
 #define SHARE_LEAST    0.001 /* of a pass: what would be saved */
 #define SMALL_BYTES    (64u << 10)
 
+/* Instructions and nodes of the tree that are looked at for one rule: no program has so many. */
+#define WORK_MAX (1u << 29)
+
 #define CODE_VARARGS 0x04
 
 static const char *const names[ADVICE_RULES] = {
@@ -51,19 +54,21 @@ static bool is_one_of(const char *op, const char *const *list, unsigned count)
 static void add_place(struct advice *advice, uint32_t code, uint32_t line, double per_pass,
 		      double cost_ns, double saves_ns)
 {
-	struct advice_place *place = advice->places;
+	uint32_t i = 0;
 
 	advice->per_pass += per_pass;
 	advice->cost_ns += cost_ns;
 	advice->saves_ns += saves_ns;
-	while (place < advice->places + advice->count &&
-	       (place->code != code || place->line != line))
-		place++;
-	if (place == advice->places + advice->count) {
+	while (i < advice->count &&
+	       (advice->places[i].code != code || advice->places[i].line != line))
+		i++;
+	if (i == advice->count) {
 		memory_grow(advice->places, advice->count, advice->room);
-		place = &advice->places[advice->count++];
-		*place = (struct advice_place){ .code = code, .line = line };
+		advice->places[advice->count++] =
+			(struct advice_place){ .code = code, .line = line };
 	}
+
+	struct advice_place *place = &advice->places[i];
 	place->per_pass += per_pass;
 	place->cost_ns += cost_ns;
 	place->saves_ns += saves_ns;
@@ -270,9 +275,12 @@ static uint64_t *count_sites(const struct sight *sight, uint32_t code, uint32_t 
 	return counts;
 }
 
-/* Only where something is called next that is in the trace: so often the list was made. */
+/*
+ * Only where something is called next that is in the trace: so often the list was made. `work` is what has been
+ * looked at.
+ */
 static void find_lists(const struct sight *sight, struct advice *advice, uint32_t code, double with,
-		       double saved)
+		       double saved, uint64_t *work)
 {
 	const struct def_code *definition = &sight->model->definitions.codes[code];
 	const struct trace_str bytecode = { (const char *)definition->bytecode,
@@ -281,7 +289,10 @@ static void find_lists(const struct sight *sight, struct advice *advice, uint32_
 	uint32_t unit = bytecode_constant_list(definition->python, bytecode, 0);
 	uint64_t *counts = unit ? count_sites(sight, code, units) : NULL;
 
-	for (; unit; unit = bytecode_constant_list(definition->python, bytecode, unit)) {
+	*work += unit ? sight->model->tree.count : 0;
+	for (; unit && *work < WORK_MAX;
+	     unit = bytecode_constant_list(definition->python, bytecode, unit)) {
+		*work += units;
 		uint32_t end = bytecode_straight_end(definition->python, bytecode, unit);
 		uint64_t most = 0;
 
@@ -300,10 +311,12 @@ static void find_TUPLES(const struct sight *sight, struct advice *advice)
 	const struct definitions *definitions = &sight->model->definitions;
 	double with = published_ns("list.literal"), saved = with - published_ns("tuple.literal");
 
+	uint64_t work = 0;
+
 	advice->published = true;
-	for (uint32_t i = 1; i < definitions->code_count; i++)
+	for (uint32_t i = 1; i < definitions->code_count && work < WORK_MAX; i++)
 		if (definitions->codes[i].user && definitions->codes[i].python)
-			find_lists(sight, advice, i, with, saved);
+			find_lists(sight, advice, i, with, saved, &work);
 }
 
 static void find_EXCEPTIONS(const struct sight *sight, struct advice *advice)

@@ -10,6 +10,10 @@
 #define LOOPS_MAX (BYTECODE_ASIDE - 1)
 #define NOWHERE   UINT32_MAX
 
+/* Each jump back takes as long to follow as the code is long: no program's has so many, and is so long. */
+#define JUMPS_MAX 64u
+#define WORK_MAX  (1u << 24) /* jumps * units */
+
 /* What an instruction does to the flow. IF: it may also go on. QUIET: no loop. */
 enum flow {
 	FLOW_ON,
@@ -305,6 +309,7 @@ bool bytecode_loops(struct code_loops *loops, uint32_t python, uint32_t first_li
 {
 	struct search search;
 	uint32_t room = 0;
+	uint64_t jumps = 0;
 
 	*loops = (struct code_loops){ .count = 1, .units = bytecode.length / 2 };
 	if (!search_start(&search, version_of(python), bytecode))
@@ -312,8 +317,14 @@ bool bytecode_loops(struct code_loops *loops, uint32_t python, uint32_t first_li
 	for (uint32_t unit = 0; unit < loops->units; unit++) {
 		uint32_t first = search.steps[unit].target, line;
 
-		if (!jumps_back(&search.steps[unit], unit) ||
-		    !leads_to(&search, first, unit, 0, loops->units, NOWHERE))
+		if (!jumps_back(&search.steps[unit], unit))
+			continue;
+		if (++jumps > JUMPS_MAX && jumps * loops->units > WORK_MAX) {
+			search_end(&search);
+			bytecode_loops_free(loops);
+			return false;
+		}
+		if (!leads_to(&search, first, unit, 0, loops->units, NOWHERE))
 			continue;
 		memory_grow(loops->loops, loops->count, room);
 		uint32_t next = search.steps[first].next;
@@ -423,7 +434,7 @@ uint32_t bytecode_constant_list(uint32_t python, struct trace_str bytecode, uint
 
 	if (version == VERSIONS || !opcodes_of[version][0])
 		return 0;
-	for (; unit + 3 <= units; unit++) {
+	for (; units >= 3 && unit <= units - 3; unit++) {
 		const uint8_t *at = bytes + 2 * (size_t)unit;
 		const uint8_t *wanted = opcodes_of[version];
 

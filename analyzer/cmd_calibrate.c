@@ -127,7 +127,7 @@ int cmd_calibrate(int argc, char **argv)
 		       "told) on this machine, and keeps it in XDG_CACHE_HOME/tare or ~/.cache/tare. Traces that "
 		       "are recorded from then on hold it, and reports take it out.",
 	};
-	struct arguments arguments = { NULL };
+	struct arguments arguments = { 0 };
 	int status;
 
 	if (options_parse(&argp, 0, argc, argv, &arguments, &status) != 0)

@@ -65,10 +65,10 @@ static void load_code(struct definitions *definitions, const struct record_CODE 
 
 static void load_lines(struct definitions *definitions, const struct record_LINES *record)
 {
-	struct def_code *code =
-		&definitions->codes[id_map_get(&definitions->code_ids, record->code)];
+	uint32_t index = id_map_get(&definitions->code_ids, record->code);
+	struct def_code *code = index ? &definitions->codes[index] : NULL;
 
-	if (code == definitions->codes || code->python)
+	if (!code || code->python)
 		return;
 	code->python = record->python;
 	code->lines = blob(definitions, record->lines);

@@ -16,6 +16,9 @@
 /* ...it has less than that share of it. */
 #define WATCH_PERCENT 40
 
+/* Bytecode that is followed at the end: far more than programs' loops take. */
+#define LOOK_BYTES_MAX (1u << 30)
+
 /* ---------------------------------------------------------------- start */
 
 static bool is_generator(const struct model *model, uint32_t code)
@@ -492,12 +495,19 @@ void loops_startup(struct model *model, uint64_t now)
 
 /* ---------------------------------------------------------------- the end */
 
+/* Whether there is time to follow the code once more: that takes as long as it is long. */
+static bool look_at(const struct def_code *code, uint64_t *work)
+{
+	*work += code->bytecode_bytes;
+	return *work <= LOOK_BYTES_MAX;
+}
+
 /*
  * Passes are known where none was in doubt, or where between any two of an event in doubt another
  * instruction with events of its own must run: that tells them apart. Around inner loops only an
  * instruction that every pass runs does.
  */
-static bool passes_known(const struct model *model, const struct loop_node *node)
+static bool passes_known(const struct model *model, const struct loop_node *node, uint64_t *work)
 {
 	const struct def_code *code = &model->definitions.codes[node->code];
 	const struct trace_str bytecode = { (const char *)code->bytecode, code->bytecode_bytes };
@@ -505,13 +515,14 @@ static bool passes_known(const struct model *model, const struct loop_node *node
 
 	for (uint32_t i = 0; known && i < node->unsure_count; i++) {
 		known = false;
-		for (uint32_t other = 0; !known && other < node->own_count; other++)
+		for (uint32_t other = 0; !known && other < node->own_count && look_at(code, work);
+		     other++)
 			known = bytecode_between(code->loops, node->loop, code->python, bytecode,
 						 node->unsure[i] - 1, node->own[other] - 1);
 	}
 	if (!known || !node->has_inner)
 		return known;
-	for (uint32_t i = 0; i < node->own_count; i++)
+	for (uint32_t i = 0; i < node->own_count && look_at(code, work); i++)
 		if (bytecode_always(code->loops, node->loop, code->python, bytecode,
 				    node->own[i] - 1))
 			return true;
@@ -520,10 +531,13 @@ static bool passes_known(const struct model *model, const struct loop_node *node
 
 void loops_finish(struct model *model, uint64_t end)
 {
+	uint64_t work = 0;
+
 	for (uint32_t i = 0; i < model->definitions.thread_count; i++)
 		while (model->threads[i] && model->threads[i]->run_count)
 			close_run(model, model->threads[i], end);
 	count_rows(model);
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
-		model->loops.nodes[i].passes_known = passes_known(model, &model->loops.nodes[i]);
+		model->loops.nodes[i].passes_known =
+			passes_known(model, &model->loops.nodes[i], &work);
 }

@@ -311,8 +311,9 @@ bool op_view_sort(struct op_view *view, const char *name)
 {
 	for (unsigned key = 0; key < sizeof(sort_keys) / sizeof(*sort_keys); key++)
 		if (!strcmp(sort_keys[key], name) || (key == KEY_TOTAL && !strcmp(name, "share"))) {
-			qsort_r(view->rows + 1, view->count - 1, sizeof(*view->rows), compare,
-				&key);
+			if (view->count > 2)
+				qsort_r(view->rows + 1, view->count - 1, sizeof(*view->rows),
+					compare, &key);
 			return true;
 		}
 	return false;

@@ -3,12 +3,13 @@
 #   tests/unit/test_*.c   one cmocka program each, linked with the traces library and with the
 #                         analyzer's objects but main's
 #   tests/gen/*.c         programs that make traces for tests and benchmarks, built as $(BUILD)/tests/NAME
-#   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput); check-unit runs them over tests/golden
+#   tests/fuzz/*.c        one libFuzzer target each (LLVMFuzzerTestOneInput); check-unit runs them over
+#                         tests/golden and tests/fuzz/corpus
 #   tests/**/test_*.py    pytest; markers: slow (make check-slow), gpu (make check-gpu)
 
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 UNIT_LIB  := $(OBJ)/libanalyzer.a
-FUZZ_BIN  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_TIME ?= 30
 REPLAY_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(wildcard tests/fuzz/*.c))
 
@@ -36,8 +37,8 @@ $(BUILD)/replay/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/replay/replay.o $(UNI
 		-lpthread -o $@
 
 CFLAGS_tests := -fPIE -UNDEBUG
-.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/gen/*.c tests/fuzz/*.c tests/fuzz/replay/*.c))
--include $(wildcard $(OBJ)/tests/*/*.d $(OBJ)/tests/fuzz/replay/*.d)
+.SECONDARY: $(call obj,$(wildcard tests/unit/test_*.c tests/gen/*.c tests/fuzz/*.c tests/fuzz/*/*.c))
+-include $(wildcard $(OBJ)/tests/*/*.d $(OBJ)/tests/fuzz/*/*.d)
 
 unit: $(UNIT_BIN)
 tools: $(patsubst tests/gen/%.c,$(BUILD)/tests/%,$(wildcard tests/gen/*.c))
@@ -45,7 +46,7 @@ tools: $(patsubst tests/gen/%.c,$(BUILD)/tests/%,$(wildcard tests/gen/*.c))
 ## check-unit: the C units alone
 check-unit: $(UNIT_BIN) $(REPLAY_BIN)
 	$(Q)for t in $(UNIT_BIN); do echo "  UNIT    $$t"; TARE_BUILD=$(BUILD) "$$t" || exit 1; done
-	$(Q)for t in $(REPLAY_BIN); do echo "  REPLAY  $$t"; "$$t" tests/golden || exit 1; done
+	$(Q)for t in $(REPLAY_BIN); do echo "  REPLAY  $$t"; "$$t" tests/golden tests/fuzz/corpus || exit 1; done
 
 ## check-san: the C units under the address and undefined-behaviour sanitizers
 check-san:
@@ -62,20 +63,28 @@ check-e2e: tools
 		$(PY) -m pytest -q -ra -c tests/pytest.ini --rootdir=. -p no:cacheprovider \
 		-n $(PYTEST_JOBS) -m '$(MARK)' tests $(PYTEST)
 
-# Whole sources in one command: slow to build and simple, and what is fuzzed is instrumented.
-build/fuzz/%: tests/fuzz/%.c $(wildcard traces/*.[ch] traces/*.def analyzer/*.[ch] analyzer/*.def)
-	$(call say,FUZZ,$@)
+# With libFuzzer: clang's, in an object tree of its own.
+FUZZ_MAKE := $(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined
+
+$(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/libfuzzer/mutate.o $(UNIT_LIB) $(TRACES)
+	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)clang -I. -D_GNU_SOURCE -std=gnu17 -Wall -Wextra -Werror -g -O1 -fvisibility=hidden \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(wildcard traces/*.c) \
-		$(filter-out analyzer/main.c,$(wildcard analyzer/*.c)) -ljansson -ldw -l:libzstd.a -lm -o $@
+	$(Q)$(CC) -pie $(LDFLAGS_ALL) -fsanitize=fuzzer $(filter %.o,$^) $(UNIT_LIB) $(TRACES) -ljansson -ldw \
+		-l:libzstd.a -lm -ldl -lpthread -o $@
 
-## fuzz: run each fuzzer for FUZZ_TIME seconds (default 30), seeded with tests/golden
-fuzz: $(FUZZ_BIN)
+## fuzz: run each fuzzer for FUZZ_TIME seconds (default 30), see tests/fuzz/README.md
+fuzz:
+	+$(Q)$(FUZZ_MAKE) fuzz-targets
+	+$(Q)$(FUZZ_MAKE) fuzz-run
+
+fuzz-targets: $(FUZZ_BIN)
+
+FUZZ_CORPUS := build/fuzz-corpus
+fuzz-run:
 	$(Q)for f in $(FUZZ_BIN); do \
-		n=$$(basename $$f); mkdir -p build/fuzz/corpus/$$n; echo "  FUZZ    $$n"; \
-		$$f -max_total_time=$(FUZZ_TIME) -max_len=262144 -timeout=10 -rss_limit_mb=2048 \
-			-print_final_stats=1 -artifact_prefix=build/fuzz/ build/fuzz/corpus/$$n \
-			$(wildcard tests/golden tests/golden/*/) || exit 1; done
+		n=$$(basename $$f); mkdir -p $(FUZZ_CORPUS)/$$n; echo "  FUZZ    $$n"; \
+		$$f -max_total_time=$(FUZZ_TIME) -max_len=65536 -timeout=10 -rss_limit_mb=2048 \
+			-print_final_stats=1 -artifact_prefix=$(FUZZ_CORPUS)/ $(FUZZ_CORPUS)/$$n \
+			tests/fuzz/corpus tests/golden/v1 tests/golden/bad || exit 1; done
 
-.PHONY: unit tools check-san
+.PHONY: unit tools check-san fuzz-targets fuzz-run

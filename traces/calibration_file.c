@@ -66,7 +66,7 @@ static const Elf64_Nhdr *find_note(const void *image, size_t bytes, const Elf64_
 {
 	uint64_t at = segment->p_offset, end = at + segment->p_filesz;
 
-	while (at < end) {
+	while (at < end && at % _Alignof(Elf64_Nhdr) == 0) {
 		const Elf64_Nhdr *note = part(image, bytes, at, sizeof(*note));
 		uint64_t length = !note ? 0 :
 					  sizeof(*note) + ((uint64_t)note->n_namesz + 3) / 4 * 4 +
@@ -88,7 +88,8 @@ void calibration_build(const void *image, size_t bytes, char out[41])
 	const Elf64_Nhdr *note = NULL;
 
 	out[0] = '\0';
-	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG))
+	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
+	    header->e_phoff % _Alignof(Elf64_Phdr))
 		return;
 	for (unsigned i = 0; i < header->e_phnum && !note; i++) {
 		const Elf64_Phdr *segment = part(image, bytes,

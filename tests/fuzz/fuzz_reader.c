@@ -4,9 +4,7 @@
 #include "analyzer/dump.h"
 #include "tests/fuzz/repair.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void walk(const char *path, size_t size, FILE *out)
+static void read_trace(const char *path, size_t size, FILE *out)
 {
 	char message[128] = "";
 	enum trace_open_error error;
@@ -42,9 +40,4 @@ static void walk(const char *path, size_t size, FILE *out)
 		rewind(out);
 		trace_close(reader);
 	}
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	return read_twice(data, size, walk);
 }

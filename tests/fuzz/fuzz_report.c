@@ -10,8 +10,6 @@
 #include "analyzer/syncs.h"
 #include "tests/fuzz/repair.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void check_ledger(struct ledger ledger)
 {
 	double sum = 0;
@@ -50,7 +48,7 @@ static void print_syncs(struct model *model)
 	syncs_free(&syncs);
 }
 
-static void report(const char *path, size_t size, FILE *out)
+static void read_trace(const char *path, size_t size, FILE *out)
 {
 	char message[128];
 
@@ -71,9 +69,4 @@ static void report(const char *path, size_t size, FILE *out)
 		model_free(&model);
 		trace_close(reader);
 	}
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	return read_twice(data, size, report);
 }

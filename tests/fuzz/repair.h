@@ -1,6 +1,8 @@
 /*
  * repair.h: what fuzz targets that read traces share. Each input is read as it is, and once more with its
  * checksums made right: else nearly everything would be refused before it is looked at.
+ *
+ * Such a target defines read_trace() alone.
  */
 #pragma once
 
@@ -15,8 +17,11 @@
 #include "traces/crc32c.h"
 #include "traces/reader.h"
 
+/* What is done with a trace of `size` bytes; `out` takes what is printed. */
+static void read_trace(const char *path, size_t size, FILE *out);
+
 /* Makes the checksums of the header and of all frames right. */
-static inline void repair(uint8_t *data, size_t size)
+static void repair(uint8_t *data, size_t size)
 {
 	struct trace_header header;
 	struct trace_frame frame;
@@ -44,27 +49,34 @@ static inline void repair(uint8_t *data, size_t size)
 	}
 }
 
-static inline void check(int condition)
+static void check(int condition)
 {
 	if (!condition)
 		abort();
 }
 
-/* What is done with a trace of `size` bytes; `out` takes what is printed. */
-typedef void read_trace(const char *path, size_t size, FILE *out);
-
-static inline void read_bytes(const uint8_t *data, size_t size, read_trace *read, FILE *out)
+/* A file of its own, without a folder; its name is in `path`. Close it when done. */
+static int file_of(const uint8_t *data, size_t size, char path[64])
 {
-	char path[64];
 	int fd = memfd_create("trace", MFD_CLOEXEC);
 
 	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	read(path, size, out);
+	snprintf(path, 64, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static void read_bytes(const uint8_t *data, size_t size, FILE *out)
+{
+	char path[64];
+	int fd = file_of(data, size, path);
+
+	read_trace(path, size, out);
 	close(fd);
 }
 
-static inline int read_twice(const uint8_t *data, size_t size, read_trace *read)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static FILE *out;
 	uint8_t *repaired = malloc(size + 1);
@@ -72,10 +84,10 @@ static inline int read_twice(const uint8_t *data, size_t size, read_trace *read)
 	if (!out)
 		out = fopen("/dev/null", "w");
 	check(out && repaired);
-	read_bytes(data, size, read, out);
+	read_bytes(data, size, out);
 	memcpy(repaired, data, size);
 	repair(repaired, size);
-	read_bytes(repaired, size, read, out);
+	read_bytes(repaired, size, out);
 	free(repaired);
 	return 0;
 }
