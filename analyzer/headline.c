@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/display.h"
+#include "analyzer/memory.h"
 #include "analyzer/table.h"
 
 /* "libcudart.so.13" of "libcudart.so.13 /where/it/is, ...": the runtimes alone. Free it; NULL: none. */
@@ -128,7 +129,8 @@ json_t *headline_json(const struct run *run)
 	return json;
 }
 
-#define HEADLINE_ITEMS 6
+#define HEADLINE_ITEMS  6
+#define PROCESSES_SHOWN 20
 
 struct headline {
 	char *items[HEADLINE_ITEMS];
@@ -357,12 +359,14 @@ static const struct column columns[] = {
 	[COLUMN_CHOSEN] = { "chosen", "in full", COLUMN_FLAG, 0, false },
 };
 
-static struct table *processes_table(const struct run *run)
+/* The first `count` of them. */
+static struct table *processes_table(const struct run *run, const struct process *const *processes,
+				     uint32_t count)
 {
 	struct table *table = table_new(columns, COLUMNS);
 
-	for (uint32_t i = 0; i < run->count; i++) {
-		const struct process *process = &run->processes[i];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct process *process = processes[i];
 
 		table_add_row(table);
 		table_set_text(table, COLUMN_PROGRAM, process->program ? process->program : "?");
@@ -383,19 +387,49 @@ static struct table *processes_table(const struct run *run)
 	return table;
 }
 
+static const struct process **list_processes(const struct run *run)
+{
+	const struct process **list = memory_zero(run->count, sizeof(*list));
+
+	for (uint32_t i = 0; i < run->count; i++)
+		list[i] = &run->processes[i];
+	return list;
+}
+
 json_t *processes_json(const struct run *run)
 {
-	struct table *table = processes_table(run);
+	const struct process **list = list_processes(run);
+	struct table *table = processes_table(run, list, run->count);
 	json_t *json = table_json(table);
 
 	table_free(table);
+	free(list);
 	return json;
+}
+
+/* What does most first; of what does the same, in the order of the files. */
+static int order_processes(const void *a, const void *b)
+{
+	const struct process *one = *(const struct process *const *)a;
+	const struct process *other = *(const struct process *const *)b;
+
+	if (process_does_more(one, other) || process_does_more(other, one))
+		return process_does_more(one, other) ? -1 : 1;
+	return (one > other) - (one < other);
 }
 
 void processes_print(const struct run *run)
 {
-	struct table *table = processes_table(run);
+	const struct process **list = list_processes(run);
+	uint32_t shown = run->count > PROCESSES_SHOWN ? PROCESSES_SHOWN : run->count;
 
+	if (shown < run->count)
+		qsort(list, run->count, sizeof(*list), order_processes);
+	struct table *table = processes_table(run, list, shown);
 	table_print_text(table, "processes of this run", stdout);
+	if (shown < run->count)
+		printf("  … and %u more that did less: --format json has all, --pid chooses one\n",
+		       run->count - shown);
 	table_free(table);
+	free(list);
 }

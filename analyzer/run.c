@@ -141,7 +141,7 @@ static bool is_wanted(const struct process *process, const struct trace_options 
 	       (options->rank < 0 || rank == options->rank);
 }
 
-static bool does_more(const struct process *a, const struct process *b)
+bool process_does_more(const struct process *a, const struct process *b)
 {
 	return a->launches != b->launches ? a->launches > b->launches :
 	       a->ops != b->ops           ? a->ops > b->ops :
@@ -166,7 +166,8 @@ static int load(struct run *run, const char *path, const struct trace_options *o
 	process->coverage = coverage_lines(reader, process->lost);
 	trace_close(reader);
 	coverage_warn(process->coverage, path);
-	if (!is_wanted(process, options) || (run->chosen && !does_more(process, run->chosen))) {
+	if (!is_wanted(process, options) ||
+	    (run->chosen && !process_does_more(process, run->chosen))) {
 		model_free(&process->model);
 		return STATUS_FINE;
 	}

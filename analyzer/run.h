@@ -41,3 +41,6 @@ int run_find(struct run *run, char **files, unsigned count, const char *command)
  */
 int run_load(struct run *run, const struct trace_options *options, const char *command);
 void run_free(struct run *run);
+
+/* Whether `a` is rather the one to look at than `b`. */
+bool process_does_more(const struct process *a, const struct process *b);

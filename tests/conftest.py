@@ -16,7 +16,7 @@ Shared by all end-to-end tests. Use what is here as fixtures; the names in capit
     dump(trace)        → Dump of one trace: .items: one dict for each line of `tare dump --format json`;
                          .events("FRAME", …) .records("CODE", …): those of the names given, all without
     count_events(trace) → {"threads": {1: {"FRAME": 7, …}}, "lost": 0, …}, for traces too large to dump:
-                         see tests/prog/count_events.c
+                         see tests/prog/count_events.c. One more argument: of frames those of that function alone
     program("x.c")     → path of tests/prog/x.c compiled (pass more flags: program("x.c", "-ldl")); the
                          path of tests/prog/x.py as it is
     cudart(major)      → flags for program() that link it with the simulated libcudart.so.<major>
@@ -277,9 +277,9 @@ def program(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def count_events(program):
-    def count_events(trace):
+    def count_events(trace, *function):
         counter = program("count_events.c", BUILD / "obj" / "libtraces.a", "-l:libzstd.a", "-lm")
-        done = subprocess.run([counter, trace], capture_output=True, text=True)
+        done = subprocess.run([counter, trace, *function], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         counts = json.loads(done.stdout)
         counts["threads"] = {int(thread): events for thread, events in counts["threads"].items()}

@@ -694,7 +694,10 @@ bool trace_define(struct trace_buffer *buffer, unsigned type, const void *record
 		__atomic_store_n(&live->defs_bytes, live->defs_bytes + bytes, __ATOMIC_RELEASE);
 		kept = true;
 	}
-	if (!kept && !trace_file_stopped(buffer->file))
+	/* Nothing may follow that names what is not defined. */
+	if (!kept && trace_file_stopped(buffer->file))
+		buffer_stop(buffer);
+	else if (!kept)
 		trace_file_lost(buffer->file, 1);
 	errno = saved_errno;
 	return kept;

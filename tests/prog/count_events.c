@@ -1,16 +1,40 @@
 /*
- * count_events.c: TRACE: counts the events of a trace with the reader, and prints one JSON object:
+ * count_events.c: TRACE [FUNCTION]: counts the events of a trace with the reader, and prints one JSON object:
  *   {"threads": {"1": {"FRAME": 12, "LEAVE": 11, ...}}, "duplicate_blocks": 0, ...}
+ * FUNCTION: of frames those of Python functions with that name alone.
  * For traces that are too large to be dumped. Linked with the traces library.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "traces/reader.h"
 
-#define THREADS_MAX 1024u
+#define THREADS_MAX 16384u
 
 static uint64_t counts[THREADS_MAX][TRACE_EVENT_CODES];
+
+#define CODES_MAX 65536u
+
+static const char *function;
+static bool is_function[CODES_MAX];
+
+static int find_function(void *unused, unsigned type, const union trace_record *record,
+			 const uint8_t *bytes, size_t length)
+{
+	(void)unused, (void)bytes, (void)length;
+	if (record && type == TRACE_RECORD_CODE && record->CODE.code < CODES_MAX)
+		is_function[record->CODE.code] =
+			record->CODE.name.length == strlen(function) &&
+			!memcmp(record->CODE.name.data, function, record->CODE.name.length);
+	return 0;
+}
+
+static bool is_wanted(const struct trace_event *event)
+{
+	return !function || event->code != TRACE_FRAME ||
+	       (event->fields[0] < CODES_MAX && is_function[event->fields[0]]);
+}
 
 int main(int argc, char **argv)
 {
@@ -25,9 +49,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", message);
 		return 2;
 	}
+	function = argc > 2 ? argv[2] : NULL;
+	if (function)
+		trace_each_record(reader, find_function, NULL);
 	while (trace_next_batch(reader, &batch)) {
 		for (uint32_t i = 0; i < batch.count && batch.thread < THREADS_MAX; i++)
-			counts[batch.thread][batch.events[i].code & TRACE_CODE_MASK]++;
+			if (is_wanted(&batch.events[i]))
+				counts[batch.thread][batch.events[i].code & TRACE_CODE_MASK]++;
 	}
 	printf("{\"threads\": {");
 	for (unsigned thread = 0; thread < THREADS_MAX; thread++) {

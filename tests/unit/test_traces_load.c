@@ -194,8 +194,10 @@ static void test_definitions_after_the_stop(void **state)
 	string.string = 2;
 	assert_false(trace_define(buffer, TRACE_RECORD_STRING, &string));
 	assert_false(trace_define(buffer, TRACE_RECORD_STRING, &string));
+	/* It could name what is not defined. */
 	put_pair(buffer, 1);
 	assert_true(read_all(path, &result));
+	assert_int_equal(result.pairs[1], 1);
 	assert_int_equal(result.header.stopped, TRACE_STOP_MAX_BYTES);
 	assert_int_equal(result.header.lost_events, 0);
 	assert_int_equal(result.record_types[TRACE_RECORD_STRING], 1);
@@ -248,6 +250,34 @@ static void test_thousands_of_threads(void **state)
 	assert_int_equal(trace_get_header(reader)->lost_events, 0);
 	assert_false(trace_get_summary(reader)->truncated);
 	trace_close(reader);
+	file_free(file);
+	temp_remove(path);
+}
+
+/* A thread that hardly does anything: what it did is in the file from then on, in its place in time. */
+static void test_slow_among_fast(void **state)
+{
+	char *path = temp_path();
+	struct trace_file *file = file_create(path);
+	struct trace_buffer *slow = trace_buffer_acquire(file, 0);
+	struct trace_buffer *fast[3] = { trace_buffer_acquire(file, 0),
+					 trace_buffer_acquire(file, 0),
+					 trace_buffer_acquire(file, 0) };
+	struct read_result result;
+
+	(void)state;
+	for (uint64_t i = 0; i < 300000; i++) {
+		if (i % 50000 == 0)
+			put_pair(slow, i / 50000);
+		put_pair(fast[i % 3], i / 3);
+		if (i % 50000 == 25000) {
+			assert_true(read_all(path, &result));
+			assert_int_equal(result.pairs[1], i / 50000 + 1);
+			assert_int_equal(result.pairs[2 + i % 3], i / 3 + 1);
+			assert_int_equal(result.order_errors + result.sequence_errors, 0);
+			assert_int_equal(result.gaps + result.depth_errors, 0);
+		}
+	}
 	file_free(file);
 	temp_remove(path);
 }
@@ -428,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_slow_thread_stops_too),
 		cmocka_unit_test(test_definitions_after_the_stop),
 		cmocka_unit_test(test_thousands_of_threads),
+		cmocka_unit_test(test_slow_among_fast),
 		cmocka_unit_test(test_huge_definitions),
 		cmocka_unit_test(test_long_times),
 		cmocka_unit_test(test_clock_goes_back),
