@@ -71,8 +71,18 @@ json_t *coverage_lines(const struct trace_reader *reader, uint64_t lost)
 		    length, all, summary->missing_blocks);
 	else if (summary->truncated)
 		add(lines, "is cut off or damaged, read as far as it goes: %s%s", length, all);
-	if (lost)
-		add(lines, "lost %lu events", lost);
+	if (header->unseen_threads)
+		add(lines,
+		    "has nothing of %u threads: there were more than 4096 at once, or no file "
+		    "descriptor or memory was left for them",
+		    header->unseen_threads);
+	if (lost > header->unseen_threads)
+		add(lines, "lost %lu events", lost - header->unseen_threads);
+	/* Now and then one, between processors whose counters are not quite the same, is no matter. */
+	if (header->negative_steps > summary->events / 1000)
+		add(lines,
+		    "has wrong times: the clock was set back, %lu events are later than they seem",
+		    header->negative_steps);
 	return lines;
 }
 

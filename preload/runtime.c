@@ -59,7 +59,7 @@ void thread_set_up(void)
 static void thread_unseen(void)
 {
 	if (!trace_file_stopped(&tare_process.file))
-		trace_file_lost(&tare_process.file, 1);
+		trace_file_unseen(&tare_process.file);
 }
 
 static struct tare_thread *thread_start(void)

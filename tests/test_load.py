@@ -244,6 +244,42 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (24 << 20, 24 << 20))
 
 
+# -------------------------------------------------------------------------------- what is not known
+
+
+def test_what_is_missing_is_said(tmp_path):
+    """The header counts it; every command says it."""
+    path = tmp_path / "a.tare"
+    generate(path, "--spans", 20_000)
+    whole = path.read_bytes()
+    for lost, negative, unseen, said in (
+        (7, 0, 7, ["has nothing of 7 threads: "]),
+        (9, 0, 7, ["has nothing of 7 threads: ", "lost 2 events"]),
+        (0, 5, 0, []),
+        (0, 30_000, 0, ["has wrong times: the clock was set back, 30000 events "]),
+    ):
+        data = bytearray(whole)
+        struct.pack_into("<QQ", data, 104, lost, negative)
+        struct.pack_into("<I", data, 132, unseen)
+        path.write_bytes(data)
+        for command in ("report", "ops", "syncs", "info", "dump"):
+            out, errors = tare(command, path)
+            assert all(line in errors for line in said) and bool(errors) == bool(said)
+        assert all(line[:20] in out for line in said) or command == "dump"
+
+
+# 580 MB of trace, 600 MB of memory; half a minute.
+@pytest.mark.slow
+def test_more_threads_than_there_is_room_for(tmp_path, run_traced, count_events, load_calls):
+    run, _, traced = run_threads(tmp_path, run_traced, load_calls, 4300, 5)
+    counts = count_events(run.trace)
+    assert len(counts["threads"]) == 4096 and counts["lost"] == 4300 - 4096
+    tids = threads_of(run.trace)
+    for thread, events in counts["threads"].items():
+        assert events["SYNC"] == traced.by_thread[tids[thread]]
+    assert "has nothing of 204 threads" in tare("report", run.trace)[1]
+
+
 # -------------------------------------------------------------------------------- short threads, killed
 
 

@@ -67,7 +67,7 @@ struct trace_header {
 	uint32_t stopped;        /* enum trace_stop: recording ended before the process */
 	uint32_t stop_errno;
 	uint32_t ended; /* enum trace_end */
-	uint32_t reserved2;
+	uint32_t unseen_threads; /* of which nothing is recorded: each is a lost event too */
 };
 
 enum trace_frame_type { TRACE_FRAME_EVENTS = 1, TRACE_FRAME_DEFS = 2, TRACE_FRAME_LIVE = 3 };

@@ -292,6 +292,12 @@ void trace_file_lost(struct trace_file *file, uint64_t events)
 	__atomic_add_fetch(&file->header->lost_events, events, __ATOMIC_RELAXED);
 }
 
+void trace_file_unseen(struct trace_file *file)
+{
+	trace_file_lost(file, 1);
+	__atomic_add_fetch(&file->header->unseen_threads, 1, __ATOMIC_RELAXED);
+}
+
 /* A compressor in `memory` of ZSTD_BYTES, or NULL. */
 static ZSTD_CCtx *compressor(void *memory)
 {

@@ -101,6 +101,8 @@ void trace_file_disown(struct trace_file *file);
 void trace_file_stop(struct trace_file *file, enum trace_stop reason, int error);
 void trace_file_end(struct trace_file *file, enum trace_end how);
 void trace_file_lost(struct trace_file *file, uint64_t events);
+/* Of a thread nothing is recorded. */
+void trace_file_unseen(struct trace_file *file);
 
 static inline bool trace_file_stopped(const struct trace_file *file)
 {
