@@ -311,7 +311,8 @@ def kill_threads(tmp_path, count_events, load_calls, moments, longest):
         process.kill()
         process.wait()
         counts = count_events(folder / "x.tare")
-        assert is_whole(counts)
+        # What it was just writing is live as well; a piece of it may lie at the end.
+        assert counts["lost"] == counts["damaged"] == counts["missing"] == 0
         tids, seen = threads_of(folder / "x.tare"), collections.Counter()
         for thread, events in counts["threads"].items():
             seen[tids[thread]] = events.get("SYNC", 0)

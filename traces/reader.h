@@ -42,7 +42,7 @@ struct trace_summary {
 	uint64_t damaged_frames;   /* bad checksum, or contents that do not decode */
 	uint64_t missing_blocks;   /* gaps in a thread's block numbers */
 	uint64_t duplicate_blocks; /* live blocks dropped because they are framed already */
-	uint64_t cut_bytes;        /* at the end: an incomplete frame */
+	uint64_t cut_bytes;        /* at the end: an incomplete frame, whose block is not live */
 	uint64_t unknown_records;  /* of types this version does not know */
 	uint64_t unknown_events;
 	uint64_t last_time; /* of the events that were read, clock units; 0: none yet */

@@ -80,6 +80,7 @@ struct trace_reader {
 	uint64_t size;
 	struct trace_header header;
 	struct trace_summary summary;
+	struct trace_frame cut; /* header of the frame that the file ends in; all 0: none */
 	struct trace_clock_pair first_pair, last_pair;
 	double unit_ns;
 

@@ -275,16 +275,19 @@ static int scan_frames(struct trace_reader *reader, struct window *window)
 {
 	struct trace_summary *found = &reader->summary;
 	uint64_t offset = reader->header.header_bytes;
-	struct trace_frame frame;
+	struct trace_frame frame = { 0 };
 
 	while (offset < reader->size) {
 		enum frame_state state = frame_check(window, offset, reader->size, &frame);
 
 		if (state != FRAME_WHOLE) {
+			struct trace_frame cut = frame;
 			uint64_t next = frame_search(window, offset + 1, reader->size, &frame);
 
 			if (next == reader->size && state == FRAME_CUT) {
 				found->cut_bytes += next - offset;
+				if (found->cut_bytes >= sizeof(cut))
+					reader->cut = cut;
 				break;
 			}
 			found->damaged_frames += state != FRAME_NONE;
@@ -327,6 +330,23 @@ static int compare_threads(const void *a, const void *b)
 	return x->thread < y->thread ? -1 : 1;
 }
 
+/*
+ * The process was killed while it wrote the last frame, or writes it now: as long as it is not whole, its block is
+ * live as well, and nothing is missing.
+ */
+static bool cut_is_live(const struct trace_frame *cut, const struct trace_live *live)
+{
+	switch (cut->type) {
+	case TRACE_FRAME_EVENTS:
+		return cut->thread == live->thread && cut->block == live->block &&
+		       live->lengths == (cut->times_bytes | (uint64_t)cut->ids_bytes << 32);
+	case TRACE_FRAME_DEFS:
+		return cut->thread == live->slot && cut->block == live->defs_block &&
+		       cut->ids_bytes <= live->defs_bytes;
+	default: return false;
+	}
+}
+
 /* Adds the live blocks that are not framed as well. */
 static int index_lives(struct trace_reader *reader)
 {
@@ -334,6 +354,8 @@ static int index_lives(struct trace_reader *reader)
 		const struct reader_live *live = &reader->lives[i];
 		struct reader_block *block;
 
+		if (cut_is_live(&reader->cut, &live->header))
+			reader->summary.cut_bytes = 0;
 		/* An empty one too: its number says how many were written before. */
 		if (live->header.thread) {
 			block = blocks_add(&reader->blocks);

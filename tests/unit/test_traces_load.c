@@ -282,6 +282,59 @@ static void test_slow_among_fast(void **state)
 	temp_remove(path);
 }
 
+/* Killed in the midst of writing a block, or of definitions: the file ends in a frame that is live as well. */
+static void test_killed_while_writing(void **state)
+{
+	static const char text[60000];
+	struct record_STRING string = { 1, { text, sizeof(text) } };
+
+	(void)state;
+	for (unsigned defines = 0; defines < 2; defines++) {
+		char *path = temp_path();
+		struct trace_file *file = file_create(path);
+		struct trace_buffer *buffer = trace_buffer_acquire(file, 0);
+		struct read_result result;
+		size_t before, after;
+
+		for (uint64_t i = 0; i < 3000; i++)
+			put_pair(buffer, i);
+		assert_true(trace_define(buffer, TRACE_RECORD_STRING, &string));
+		uint8_t *start = slurp(path, &before);
+		string.string++;
+		if (defines)
+			assert_true(trace_define(buffer, TRACE_RECORD_STRING, &string));
+		else
+			trace_buffer_flush(buffer);
+		uint8_t *all = slurp(path, &after);
+		assert_true(after > before + sizeof(struct trace_frame));
+		memcpy(all, start, before);
+		for (size_t length = before; length < after; length++) {
+			/* Of less than a header it is not known what it was. */
+			bool unknown = length > before &&
+				       length < before + sizeof(struct trace_frame);
+
+			spew(path, all, length);
+			assert_true(read_all(path, &result));
+			assert_int_equal(result.pairs[1], 3000);
+			assert_int_equal(result.record_types[TRACE_RECORD_STRING], 1);
+			assert_int_equal(result.summary.truncated, unknown);
+			length += length > before + 100 ? (after - before) / 10 : 0;
+		}
+		/* That of another block is missing. */
+		struct trace_frame frame;
+		memcpy(&frame, all + before, sizeof(frame));
+		frame.block++;
+		memcpy(all + before, &frame, sizeof(frame));
+		spew(path, all, after - 1);
+		assert_true(read_all(path, &result));
+		assert_true(result.summary.truncated);
+		free(start);
+		free(all);
+		file_free(file);
+		temp_remove(path);
+	}
+}
+
 /* Around what a block of definitions holds, and up to the most that a record may have. */
 static void test_huge_definitions(void **state)
 {
@@ -459,6 +512,7 @@ int main(void)
 		cmocka_unit_test(test_definitions_after_the_stop),
 		cmocka_unit_test(test_thousands_of_threads),
 		cmocka_unit_test(test_slow_among_fast),
+		cmocka_unit_test(test_killed_while_writing),
 		cmocka_unit_test(test_huge_definitions),
 		cmocka_unit_test(test_long_times),
 		cmocka_unit_test(test_clock_goes_back),
