@@ -12,6 +12,8 @@
 #include "analyzer/run.h"
 #include "analyzer/table.h"
 
+#define LOSSES_MAX 1000 /* told one by one: a writer tells of a thread's once */
+
 int cmd_info(int argc, char **argv);
 
 struct thread_counts {
@@ -41,7 +43,7 @@ static int visit_loss(void *context, unsigned type, const union trace_record *re
 	(void)bytes;
 	(void)length;
 	info->records++;
-	if (type != TRACE_RECORD_LOST || !record)
+	if (type != TRACE_RECORD_LOST || !record || json_array_size(info->losses) >= LOSSES_MAX)
 		return 0;
 	const char *reason = arena_text(&info->definitions.arena, record->LOST.reason.data,
 					record->LOST.reason.length);
@@ -278,12 +280,13 @@ static json_t *info_json(const struct info *info)
 
 static void print_line(const char *title, const char *text)
 {
-	char *safe = text_escape(text);
+	char *safe_title = text_escape(title), *safe = text_escape(text);
 
 	/* Paths are not broken: they are there to be copied. */
-	printf("  %-9s", title);
+	printf("  %-9s", safe_title);
 	output_wrapped(safe, 11, 14);
 	putchar('\n');
+	free(safe_title);
 	free(safe);
 }
 

@@ -10,6 +10,10 @@
 #include "analyzer/symbols.h"
 #include "traces/calibration_file.h"
 
+/* No writer has so many, and all are looked through again and again. */
+#define LAYERS_MAX 64u
+#define INFOS_MAX  1024u
+
 static void id_map_set(struct id_map *map, uint64_t id, uint32_t index)
 {
 	if (id >= ID_MAX)
@@ -24,15 +28,22 @@ static void id_map_set(struct id_map *map, uint64_t id, uint32_t index)
 	map->indices[id] = index;
 }
 
-/* The place for a new element; element 0 is made with the first. */
+/*
+ * The place for a new element; element 0 is made with the first. NULL: the id is defined already, or no writer
+ * counts that far.
+ */
 #define add(definitions, what, id)                                                                 \
 	({                                                                                         \
-		memory_grow((definitions)->what##s, (definitions)->what##_count + 1,               \
-			    (definitions)->what##_room);                                           \
-		if (!(definitions)->what##_count)                                                  \
-			(definitions)->what##_count = 1;                                           \
-		id_map_set(&(definitions)->what##_ids, id, (definitions)->what##_count);           \
-		&(definitions)->what##s[(definitions)->what##_count++];                            \
+		bool new_ = (id) < ID_MAX && !id_map_get(&(definitions)->what##_ids, id);          \
+                                                                                                   \
+		if (new_) {                                                                        \
+			memory_grow((definitions)->what##s, (definitions)->what##_count + 1,       \
+				    (definitions)->what##_room);                                   \
+			if (!(definitions)->what##_count)                                          \
+				(definitions)->what##_count = 1;                                   \
+			id_map_set(&(definitions)->what##_ids, id, (definitions)->what##_count);   \
+		}                                                                                  \
+		new_ ? &(definitions)->what##s[(definitions)->what##_count++] : NULL;              \
 	})
 
 static const char *text(struct definitions *definitions, struct trace_str str)
@@ -49,11 +60,10 @@ static const uint8_t *blob(struct definitions *definitions, struct trace_str str
 
 static void load_code(struct definitions *definitions, const struct record_CODE *record)
 {
-	struct def_code *code;
+	struct def_code *code = add(definitions, code, record->code);
 
-	if (id_map_get(&definitions->code_ids, record->code))
+	if (!code)
 		return;
-	code = add(definitions, code, record->code);
 	code->file = text(definitions, record->file);
 	code->name = text(definitions, record->name);
 	code->flags = record->flags;
@@ -79,28 +89,34 @@ static void load_lines(struct definitions *definitions, const struct record_LINE
 
 static void load_op(struct definitions *definitions, const struct record_OP *record)
 {
-	char *name = op_name_of_symbol(record->symbol.data, record->symbol.length);
+	const char **op = add(definitions, op, record->op);
+	char *name;
 
-	*add(definitions, op, record->op) = arena_text(&definitions->arena, name, strlen(name));
+	if (!op)
+		return;
+	name = op_name_of_symbol(record->symbol.data, record->symbol.length);
+	*op = arena_text(&definitions->arena, name, strlen(name));
 	free(name);
 }
 
 static void load_node_type(struct definitions *definitions, const struct record_NODE_TYPE *record)
 {
-	char *name = node_name_of_type(record->name.data, record->name.length);
+	const char **type = add(definitions, node_type, record->type);
+	char *name;
 
-	*add(definitions, node_type, record->type) =
-		arena_text(&definitions->arena, name, strlen(name));
+	if (!type)
+		return;
+	name = node_name_of_type(record->name.data, record->name.length);
+	*type = arena_text(&definitions->arena, name, strlen(name));
 	free(name);
 }
 
 static void load_function(struct definitions *definitions, const struct record_FUNCTION *record)
 {
-	struct def_function *function;
+	struct def_function *function = add(definitions, function, record->function);
 
-	if (id_map_get(&definitions->function_ids, record->function))
+	if (!function)
 		return;
-	function = add(definitions, function, record->function);
 	function->name = text(definitions, record->name);
 	function->library = text(definitions, record->library);
 	function->category = record->category;
@@ -108,11 +124,10 @@ static void load_function(struct definitions *definitions, const struct record_F
 
 static void load_thread(struct definitions *definitions, const struct record_THREAD *record)
 {
-	struct def_thread *thread;
+	struct def_thread *thread = add(definitions, thread, record->thread);
 
-	if (id_map_get(&definitions->thread_ids, record->thread))
+	if (!thread)
 		return;
-	thread = add(definitions, thread, record->thread);
 	thread->number = record->thread;
 	thread->tid = record->tid;
 	thread->depth = record->depth;
@@ -137,6 +152,8 @@ static void load_layer(struct definitions *definitions, const struct record_LAYE
 	for (uint32_t i = 0; i < definitions->layer_count; i++)
 		if (!strcmp(definitions->layers[i].name, name))
 			layer = &definitions->layers[i];
+	if (!layer && definitions->layer_count >= LAYERS_MAX)
+		return;
 	if (!layer) {
 		memory_grow(definitions->layers, definitions->layer_count, definitions->layer_room);
 		layer = &definitions->layers[definitions->layer_count++];
@@ -146,6 +163,8 @@ static void load_layer(struct definitions *definitions, const struct record_LAYE
 
 static void load_info(struct definitions *definitions, const struct record_INFO *record)
 {
+	if (definitions->info_count >= INFOS_MAX)
+		return;
 	memory_grow(definitions->infos, definitions->info_count, definitions->info_room);
 	definitions->infos[definitions->info_count++] =
 		(struct def_info){ text(definitions, record->key),
@@ -154,11 +173,10 @@ static void load_info(struct definitions *definitions, const struct record_INFO 
 
 static void load_module(struct definitions *definitions, const struct record_MODULE *record)
 {
-	struct def_module *module;
+	struct def_module *module = add(definitions, module, record->module);
 
-	if (id_map_get(&definitions->module_ids, record->module))
+	if (!module)
 		return;
-	module = add(definitions, module, record->module);
 	module->path = text(definitions, record->path);
 	module->build_id = blob(definitions, record->build_id);
 	module->build_id_bytes = record->build_id.length;
@@ -166,13 +184,28 @@ static void load_module(struct definitions *definitions, const struct record_MOD
 
 static void load_stack(struct definitions *definitions, const struct record_STACK *record)
 {
-	struct def_stack *stack;
+	struct def_stack *stack = add(definitions, stack, record->stack);
 
-	if (id_map_get(&definitions->stack_ids, record->stack))
+	if (!stack)
 		return;
-	stack = add(definitions, stack, record->stack);
 	stack->frames = blob(definitions, record->frames);
 	stack->bytes = record->frames.length;
+}
+
+static void load_string(struct definitions *definitions, const struct record_STRING *record)
+{
+	const char **string = add(definitions, string, record->string);
+
+	if (string)
+		*string = text(definitions, record->text);
+}
+
+static void load_queue(struct definitions *definitions, const struct record_GPU_QUEUE *record)
+{
+	struct def_queue *queue = add(definitions, queue, record->queue);
+
+	if (queue)
+		*queue = (struct def_queue){ record->device, record->context, record->stream };
 }
 
 static void load_calibration(struct definitions *definitions,
@@ -213,21 +246,12 @@ static int load(void *context, unsigned type, const union trace_record *record,
 	case TRACE_RECORD_LINES: load_lines(definitions, &record->LINES); break;
 	case TRACE_RECORD_OP: load_op(definitions, &record->OP); break;
 	case TRACE_RECORD_NODE_TYPE: load_node_type(definitions, &record->NODE_TYPE); break;
-	case TRACE_RECORD_STRING:
-		*add(definitions, string, record->STRING.string) =
-			text(definitions, record->STRING.text);
-		break;
+	case TRACE_RECORD_STRING: load_string(definitions, &record->STRING); break;
 	case TRACE_RECORD_FUNCTION: load_function(definitions, &record->FUNCTION); break;
 	case TRACE_RECORD_MODULE: load_module(definitions, &record->MODULE); break;
 	case TRACE_RECORD_STACK: load_stack(definitions, &record->STACK); break;
 	case TRACE_RECORD_CALIBRATION: load_calibration(definitions, &record->CALIBRATION); break;
-	case TRACE_RECORD_GPU_QUEUE:
-		*add(definitions, queue, record->GPU_QUEUE.queue) = (struct def_queue){
-			.device = record->GPU_QUEUE.device,
-			.context = record->GPU_QUEUE.context,
-			.stream = record->GPU_QUEUE.stream,
-		};
-		break;
+	case TRACE_RECORD_GPU_QUEUE: load_queue(definitions, &record->GPU_QUEUE); break;
 	case TRACE_RECORD_LOST: definitions->lost_events += record->LOST.events; break;
 	}
 	return 0;

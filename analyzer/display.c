@@ -55,8 +55,8 @@ size_t text_to_utf8(char *out, const char *data, size_t length)
 static bool is_control(uint32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 ||
-	       point == 0x2029 || (point >= 0x202a && point <= 0x202e) ||
-	       (point >= 0x2066 && point <= 0x2069);
+	       point == 0x2029 || (point >= 0x202a && point <= 0x202e) || point == 0x200e ||
+	       point == 0x200f || point == 0x061c || (point >= 0x2066 && point <= 0x2069);
 }
 
 char *text_escape(const char *text)
@@ -76,7 +76,8 @@ char *text_escape(const char *text)
 			written += (size_t)sprintf(out + written,
 						   point < 0x100 ? "\\x%02x" : "\\u%04x", point);
 		else
-			written += (size_t)sprintf(out + written, "%.*s", (int)bytes, text + i);
+			for (unsigned byte = 0; byte < bytes; byte++)
+				out[written++] = text[i + byte];
 		i += bytes ? bytes : 1;
 	}
 	return out;

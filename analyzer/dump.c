@@ -86,8 +86,12 @@ static char *printable(const struct dump *dump, struct trace_str bytes)
 
 static void print_hex(FILE *out, const uint8_t *bytes, size_t length)
 {
-	for (size_t i = 0; i < length; i++)
-		fprintf(out, "%02x", bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < length; i++) {
+		fputc(digits[bytes[i] >> 4], out);
+		fputc(digits[bytes[i] & 15], out);
+	}
 }
 
 static void print_record_field(struct dump *dump, enum trace_field_type type, const char *name,

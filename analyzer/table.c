@@ -165,11 +165,14 @@ json_t *table_json(const struct table *table)
 
 static void csv_text(const char *text, FILE *out)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
+	/* A spreadsheet would run what looks like a formula; no name of a file or an operator begins so. */
+	bool formula = *text && strchr("=+-@\t\r", *text);
+
+	if (!formula && !strpbrk(text, ",\"\r\n")) {
 		fputs(text, out);
 		return;
 	}
-	fputc('"', out);
+	fputs(formula ? "\"'" : "\"", out);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', out);

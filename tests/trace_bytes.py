@@ -77,7 +77,7 @@ class TraceBytes:
 
     def compress(self, data):
         room = ctypes.create_string_buffer(len(data) + len(data) // 128 + 1024)
-        size = zstd().ZSTD_compress(room, len(room), data, len(data), 19)
+        size = zstd().ZSTD_compress(room, len(room), data, len(data), 3)
         return room.raw[:size]
 
     def decompress(self, data, length):

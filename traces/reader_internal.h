@@ -16,7 +16,8 @@
 /* No more is decompressed than this, whatever a header says. */
 #define READER_STREAM_MAX     (1u << 20)
 #define READER_DESCRIPTOR_MAX (1u << 20)
-#define READER_CHUNK          256u /* events decoded at a time */
+#define READER_RECORDS_MAX    (256u << 20) /* definitions in all; some KB can claim to be 16 MB */
+#define READER_CHUNK          256u         /* events decoded at a time */
 #define READER_NOT_LIVE       UINT32_MAX
 
 /* A block of events or of definitions: in a frame at `offset`, or in lives[live]. */
@@ -65,7 +66,8 @@ struct reader_cursor {
 	uint8_t *data;        /* the decompressed block */
 	size_t data_room;
 	struct reader_cursor *free_next;
-	struct trace_event chunk[READER_CHUNK];
+	struct trace_event *chunk;
+	uint32_t chunk_room; /* no more than its blocks can fill: there may be many threads */
 };
 
 /* A place in the heap: the next event of a thread. */

@@ -163,7 +163,8 @@ static void block_finish(struct trace_reader *reader, struct reader_cursor *curs
 /* Fills the chunk with the next events of the block. False: the block has no more. */
 static bool chunk_fill(struct trace_reader *reader, struct reader_cursor *cursor)
 {
-	uint32_t want = cursor->left < READER_CHUNK ? cursor->left : READER_CHUNK, got = 0;
+	uint32_t want = cursor->left < cursor->chunk_room ? cursor->left : cursor->chunk_room;
+	uint32_t got = 0;
 	bool early = false;
 
 	while (got < want) {
@@ -206,6 +207,22 @@ uint32_t reader_count_events(const struct trace_reader *reader, const struct rea
 	return count;
 }
 
+/* Room for a chunk of the block's events, each of which has an id of a byte at least. */
+static bool chunk_room(struct reader_cursor *cursor)
+{
+	size_t most = (size_t)(cursor->id_end - cursor->id);
+	uint32_t room = cursor->left < READER_CHUNK ? cursor->left : READER_CHUNK;
+
+	if (room > most)
+		room = most ? (uint32_t)most : 1;
+	if (room <= cursor->chunk_room)
+		return true;
+	free(cursor->chunk);
+	cursor->chunk = malloc(room * sizeof(*cursor->chunk));
+	cursor->chunk_room = cursor->chunk ? room : 0;
+	return cursor->chunk;
+}
+
 /* Decompresses a block. */
 static bool block_load(struct trace_reader *reader, struct reader_cursor *cursor,
 		       struct reader_block *block)
@@ -244,7 +261,7 @@ static bool block_load(struct trace_reader *reader, struct reader_cursor *cursor
 	}
 	if (first_time > cursor->now)
 		cursor->now = first_time;
-	return true;
+	return chunk_room(cursor);
 }
 
 /* Has events in the chunk, or returns false: the thread has ended. */
@@ -431,6 +448,7 @@ void reader_merge_free(struct trace_reader *reader)
 	while ((cursor = reader->free_cursors)) {
 		reader->free_cursors = cursor->free_next;
 		free(cursor->data);
+		free(cursor->chunk);
 		free(cursor);
 	}
 	free(reader->heap);

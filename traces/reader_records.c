@@ -63,15 +63,17 @@ static bool load_records(struct trace_reader *reader, const struct reader_block 
 
 int trace_each_record(struct trace_reader *reader, trace_record_visit *visit, void *context)
 {
+	uint64_t total = 0;
 	int result = 0;
 
-	for (size_t i = 0; i < reader->defs.count && !result; i++) {
+	for (size_t i = 0; i < reader->defs.count && !result && total <= READER_RECORDS_MAX; i++) {
 		struct reader_block *block = &reader->defs.items[i];
 		const uint8_t *bytes;
 		size_t length;
 		bool whole = false;
 
-		if (load_records(reader, block, &bytes, &length))
+		if (load_records(reader, block, &bytes, &length) &&
+		    (total += length) <= READER_RECORDS_MAX)
 			result = visit_records(reader, bytes, length, visit, context, &whole);
 		if (!whole && !block->reported) {
 			block->reported = 1;
