@@ -1,22 +1,17 @@
 """
-CPython's own regression tests, bare and under the preload: each test of each module ends the same, or as
-it does with a frame evaluator that only forwards (prog/plain_evaluator.c): what any such does (PEP 523)
-is no difference of ours.
+CPython's own regression tests, bare and under the preload: each test of each module ends the same, but for those
+that suite_differences.toml lists and explains. docs/cpython-suite.md shows what came out: `make suite-doc`.
 
-Needs an interpreter that ships its tests (pyenv's do). A test that differs is run again, since some of
-them fail now and then by themselves. TARE_SUITE_PYTHON=3.12.1 chooses the interpreter.
+Needs an interpreter that ships its tests (pyenv's do). TARE_SUITE_PYTHON=3.12.1 chooses one.
 """
 
-import fnmatch
 import os
-import shutil
-import subprocess
-import xml.etree.ElementTree
+from pathlib import Path
 
 import pytest
-from conftest import LIBTARE, PYTHONS, clean_environment
-
-pytestmark = pytest.mark.slow
+import suite_doc
+from conftest import PYTHONS
+from suites import check_suite, run_suite
 
 MODULES = """
     test_generators test_coroutines test_asyncgen test_contextlib test_contextlib_async test_yield_from
@@ -36,83 +31,53 @@ MODULES = """
     test_pyclbr test_popen test_pty test_tempfile test_shutil test_zipimport test_readline test_unittest
 """.split()
 
-# Differences that are ours, and why: {"module: test": reason}, patterns.
-DIFFERENCES = {}
+# Packages of which each module runs by itself, since all of them take minutes.
+SPLIT = (
+    "test_asyncio",
+    "test_concurrent_futures",
+    "test_multiprocessing_fork",
+    "test_multiprocessing_spawn",
+    "test_multiprocessing_forkserver",
+)
 
 
-def interpreters():
+def test_folder(version, python):
+    """Where that interpreter has its tests, or None."""
+    minor = ".".join(version.split(".")[:2])
+    folder = Path(python).parent.parent / "lib" / f"python{minor}" / "test"
+    return folder if (folder / "test_sys.py").exists() else None
+
+
+def modules():
     chosen = os.environ.get("TARE_SUITE_PYTHON")
-    for name, path in PYTHONS.items():
-        if chosen and name != chosen:
+    for version, python in PYTHONS.items():
+        folder = test_folder(version, python)
+        if not folder or chosen not in (None, version):
             continue
-        done = subprocess.run([path, "-c", "import test.test_sys"], capture_output=True)
-        if done.returncode == 0:
-            yield name, path
+        for module in MODULES:
+            if module in SPLIT and (folder / module).is_dir():
+                for path in sorted((folder / module).glob("test_*.py")):
+                    part = f"{module}.{path.stem}"
+                    yield pytest.param(version, python, part, id=f"{version}-{part}")
+            elif (folder / module).is_dir() or (folder / f"{module}.py").exists():
+                yield pytest.param(version, python, module, id=f"{version}-{module}")
 
 
-def module_exists(python, module):
-    find = f"import importlib.util as u, sys; sys.exit(u.find_spec('test.{module}') is None)"
-    return subprocess.run([python, "-c", find]).returncode == 0
-
-
-def results(python, module, folder, preload=None):
-    """{test: "passed", "failure", "error" or "skipped"}, and how the whole ended."""
-    report = folder / "report.xml"
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "traces").mkdir(parents=True)
-    env = {"TMPDIR": folder, "TARE_MAX_BYTES": "64M", "TARE_OUTPUT": f"{folder}/traces/"}
-    if preload:
-        env["LD_PRELOAD"] = preload
-    command = [python, "-m", "test", "--timeout", "240", "--junit-xml", report, module]
-    try:
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=folder,
-            env=clean_environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=300,
-        )
-        found = {"whole": "passed" if done.returncode == 0 else "failure"}
-    except subprocess.TimeoutExpired:
-        found = {"whole": "timeout"}
-    if report.exists():
-        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-            found[case.get("name")] = next(
-                (part.tag for part in case if part.tag in ("failure", "error", "skipped")), "passed"
-            )
-    shutil.rmtree(folder, ignore_errors=True)
-    return found
-
-
-def differing(bare, traced):
-    """Names of tests; the whole counts where no test explains it."""
-    names = {name for name in bare.keys() | traced.keys() if bare.get(name) != traced.get(name)}
-    return names - {"whole"} or names
-
-
-def is_known(module, name):
-    return any(fnmatch.fnmatchcase(f"{module}: {name}", pattern) for pattern in DIFFERENCES)
-
-
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("python", [pytest.param(path, id=name) for name, path in interpreters()])
-def test_module(python, module, program, tmp_path):
-    if not module_exists(python, module):
-        pytest.skip("this version has no such module")
-    folder = tmp_path / "run"
+@pytest.mark.parametrize(("version", "python", "module"), list(modules()))
+def test_module(version, python, module, program, tmp_path):
+    report = tmp_path / "report.xml"
+    command = [python, "-m", "test", "--timeout", "500", "--fail-env-changed", "--junit-xml", report]
+
+    def run(env, without=(), only=None):
+        choice = ["--match", only] if only else [f"--ignore={test}" for test in without]
+        return run_suite([*command, *choice, module], report, env)
+
     plain = program("plain_evaluator.c", "-shared", "-fPIC")
-    different = None
-    for _ in range(3):
-        bare = results(python, module, folder)
-        traced = results(python, module, folder, LIBTARE)
-        now = {name for name in differing(bare, traced) if not is_known(module, name)}
-        if now:
-            forwarding = results(python, module, folder, plain)
-            now &= differing(forwarding, traced)
-        different = now if different is None else different & now
-        if not different:
-            return
-    assert not different, sorted((name, bare.get(name), traced.get(name)) for name in different)
+    check_suite("CPython", module, version, run, tmp_path / "traces", plain)
+
+
+def test_the_document_has_the_reasons():
+    path, _ = suite_doc.DOCUMENTS["CPython"]
+    assert suite_doc.reasons("CPython") in path.read_text(), "make suite-doc"

@@ -63,6 +63,10 @@ check-e2e: tools
 		$(PY) -m pytest -q -ra -c tests/pytest.ini --rootdir=. -p no:cacheprovider \
 		-n $(PYTEST_JOBS) -m '$(MARK)' tests $(PYTEST)
 
+## suite-doc: docs/cpython-suite.md and package-suites.md, from what test_*_suite*.py left in the build folder
+suite-doc:
+	$(Q)TARE_BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1 $(PY) tests/suite_doc.py
+
 # With libFuzzer: clang's, in an object tree of its own.
 FUZZ_MAKE := $(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined
 
@@ -87,4 +91,4 @@ fuzz-run:
 			-print_final_stats=1 -artifact_prefix=$(FUZZ_CORPUS)/ $(FUZZ_CORPUS)/$$n \
 			tests/fuzz/corpus tests/golden/v1 tests/golden/bad || exit 1; done
 
-.PHONY: unit tools check-san fuzz-targets fuzz-run
+.PHONY: unit tools check-san suite-doc fuzz-targets fuzz-run
