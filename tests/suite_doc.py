@@ -17,7 +17,7 @@ A cell has the number of tests, all of which ended the same traced as bare (pass
 both runs took, bare + traced, on two cores with other work beside. *n differ*: explained below. *n fail*: bare too, for want
 of something on that machine (a network, a terminal, a locale); the same ones traced. *n unsteady*: ended in another way in
 one of up to three pairs of runs and not in the next; listed below. *skips itself*: the module says that it cannot run
-here. –: that version has no such module."""
+here. –: that interpreter has no such module."""
 
 
 def load(suite):
@@ -27,6 +27,14 @@ def load(suite):
         result = json.loads(path.read_text())
         found[result["module"].split(".")[0]][result["version"]].append(result)
     return found
+
+
+def parts(suite):
+    """How many parts of each module the tests run: {(version, module): number}"""
+    from test_cpython_suite import modules
+
+    names = (param.values for param in modules()) if suite == "CPython" else ()
+    return collections.Counter((version, module.split(".")[0]) for version, _, module in names)
 
 
 def total(results):
@@ -45,7 +53,9 @@ def by_version(version):
     return [int(part) for part in version.split()[0].split("-")[0].split(".")], version
 
 
-def cell(results):
+def cell(results, wanted):
+    if len(results) < wanted:
+        return f"{len(results)} of {wanted} parts run" if results else "not run"
     if not results:
         return "–"
     sums = total(results)
@@ -79,7 +89,7 @@ def reasons(suite):
     """The part that suite_differences.toml alone decides."""
     text = "## What differs, because\n\n"
     for row in differences():
-        if suite not in (row.suite, None):
+        if row.suite != suite:
             continue
         names = ", ".join(f"`{test.removeprefix(f'test.{row.module}.')}`" for test in row.tests)
         plain = " Any evaluator does this." if row.any_evaluator else ""
@@ -102,7 +112,8 @@ def unsteady(found):
 def render(suite, head):
     found = load(suite)
     versions = sorted({v for module in found.values() for v in module}, key=by_version)
-    rows = [[name, *(cell(found[name].get(v)) for v in versions)] for name in sorted(found)]
+    wanted = parts(suite)
+    rows = [[name, *(cell(found[name].get(v, ()), wanted[v, name]) for v in versions)] for name in sorted(found)]
     return (
         GENERATED
         + head
@@ -121,7 +132,8 @@ CPYTHON_HEAD = """\
 
 `tests/test_cpython_suite.py` (in `make check-slow`) runs modules of CPython's regression tests twice, bare and with libtare.so
 preloaded, and compares test by test. A test that ends in another way and is not listed in `tests/suite_differences.toml` fails;
-so does one that is listed and ends the same. All traces that the tests leave must be readable.
+so does one that is listed and ends the same. All traces that the tests leave must be readable. Interpreters without tests,
+such as Debian's without the package libpython3.11-testsuite, are left out.
 
 """
 

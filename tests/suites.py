@@ -19,6 +19,7 @@ import time
 import xml.etree.ElementTree
 from pathlib import Path
 
+import pytest
 from conftest import BUILD, LIBTARE, TARE, clean_environment
 
 DIFFERENCES = Path(__file__).parent / "suite_differences.toml"
@@ -49,8 +50,7 @@ class Difference:
 
 @functools.cache
 def differences():
-    import tomllib  # from 3.11 on
-
+    tomllib = pytest.importorskip("tomllib")  # from 3.11 on
     return [Difference(**row) for row in tomllib.loads(DIFFERENCES.read_text())["difference"]]
 
 
