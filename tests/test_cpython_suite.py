@@ -41,7 +41,7 @@ SPLIT = (
 )
 
 
-def test_folder(version, python):
+def folder_of_tests(version, python):
     """Where that interpreter has its tests, or None."""
     minor = ".".join(version.split(".")[:2])
     folder = Path(python).parent.parent / "lib" / f"python{minor}" / "test"
@@ -51,7 +51,7 @@ def test_folder(version, python):
 def modules():
     chosen = os.environ.get("TARE_SUITE_PYTHON")
     for version, python in PYTHONS.items():
-        folder = test_folder(version, python)
+        folder = folder_of_tests(version, python)
         if not folder or chosen not in (None, version):
             continue
         for module in MODULES:
