@@ -78,9 +78,10 @@ static bool find_unwinder(void)
 
 static uint64_t least_units(void)
 {
+	const struct trace_clock_pair *load = &tare_process.file.header->load;
 	struct trace_clock_pair now = trace_clock_pair(&tare_process.file);
-	uint64_t ns = now.monotonic_ns - process.load.monotonic_ns;
-	uint64_t units = now.units - process.load.units;
+	uint64_t ns = now.monotonic_ns - load->monotonic_ns;
+	uint64_t units = now.units - load->units;
 
 	return ns ? (uint64_t)((double)LEAST_NS * (double)units / (double)ns) : LEAST_NS;
 }

@@ -154,6 +154,7 @@ def test_a_thousand_threads_at_once(tmp_path, run_traced, count_events, load_cal
     assert traced.peak_kb - bare.peak_kb < 8192 + 512 * 1000
 
 
+# The long one takes 15 seconds.
 @pytest.mark.parametrize("threads, calls", [(8, 1000), pytest.param(24, 20000, marks=pytest.mark.slow)])
 def test_threads_of_torch(tmp_path, run_traced, count_events, sim, python, threads, calls):
     """Operators, frames and launches of each thread, against the program's count and the simulator's."""

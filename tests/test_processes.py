@@ -516,7 +516,7 @@ def test_duration_of_a_slow_program(run_bare_and_traced, dump, python):
     assert not re.search(r"^where the time went .*\bexit\b", text, re.MULTILINE)
     text = subprocess.run([TARE, "info", run.trace], capture_output=True, text=True, check=True).stdout
     last = max(one["time_ns"] for one in items.events()) / 1e9
-    after = re.search(r"stopped +TARE_DURATION was over, ([\d.]+) (m?s) after the start", text)
+    after = re.search(r"covers the first ([\d.]+) (m?s) of .*: TARE_DURATION was over", text)
     assert float(after[1]) / (1 if after[2] == "s" else 1000) == pytest.approx(last, rel=0.01)
 
 

@@ -31,9 +31,6 @@
 #define ZSTD_LEVEL_IDS   1
 #define ZSTD_WINDOW_LOG  15
 #define ZSTD_HASH_LOG    13
-#define TSC_SHIFT        2 /* a unit of 4 ticks is 1 to 2 ns */
-#define CLOCK_TRIES      4u
-#define CLOCK_GAP_UNITS  1000u
 #define LIVE_FRAME_BYTES (sizeof(struct trace_frame) + TRACE_PAGE + TRACE_SLOT_BYTES)
 #define LARGEST(a, b)    ((a) > (b) ? (a) : (b))
 #define SCRATCH_BYTES                                                                              \
@@ -55,6 +52,9 @@ _Static_assert(sizeof(struct trace_live) <= 256 &&
 			       TRACE_SLOT_BYTES,
 	       "the areas fit into a slot");
 
+/* What the kernel itself tells the time by. */
+#define CLOCK_SOURCE_PATH "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
 static const uint8_t zero_page[TRACE_PAGE];
 
 /* By system call: libc's own are cancellation points, and a thread must not be cancelled in here. */
@@ -71,34 +71,6 @@ static ssize_t sys_writev(int fd, const struct iovec *pieces, int count)
 static void sys_close(int fd)
 {
 	syscall(SYS_close, fd);
-}
-
-struct trace_clock_pair trace_clock_pair(const struct trace_file *file)
-{
-	struct trace_clock_pair pair = { 0, 0 };
-	uint64_t gap = UINT64_MAX;
-
-	/* An interrupt between the clocks would bend the time of the whole trace: then once more. */
-	for (unsigned i = 0; i < CLOCK_TRIES && gap > CLOCK_GAP_UNITS; i++) {
-		uint64_t before = trace_now(file);
-		uint64_t ns = machine_clock_ns(CLOCK_MONOTONIC);
-		uint64_t more = trace_now(file) - before;
-
-		if (more < gap) {
-			gap = more;
-			pair = (struct trace_clock_pair){ before + more / 2, ns };
-		}
-		if (!file->clock_is_tsc)
-			break;
-	}
-	return pair;
-}
-
-struct trace_clock_pair trace_clock_start(struct trace_file *file)
-{
-	file->clock_is_tsc = machine_ticks_invariant();
-	file->clock_shift = file->clock_is_tsc ? TSC_SHIFT : 0;
-	return trace_clock_pair(file);
 }
 
 /* Whether a file may have so many bytes: SIGXFSZ would kill the program. */
@@ -173,6 +145,12 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 	if (length >= sizeof(file->path) || text_bytes > sizeof(text))
 		return ENAMETOOLONG;
 	memcpy(file->path, path, length + 1);
+	if (file->clock_is_tsc && !trace_ticks_trusted(CLOCK_SOURCE_PATH)) {
+		file->clock_is_tsc = false;
+		file->clock_shift = 0;
+	}
+	if (!file->clock_is_tsc)
+		load.units = load.monotonic_ns;
 	struct trace_header header = {
 		.magic = TRACE_MAGIC,
 		.version = TRACE_VERSION,

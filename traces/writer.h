@@ -83,8 +83,15 @@ struct trace_clock_pair trace_clock_start(struct trace_file *file);
 struct trace_clock_pair trace_clock_pair(const struct trace_file *file);
 
 /*
+ * Whether the kernel has not given the counter up for a slower clock, as it does where those of the processors run
+ * apart or one stops. `path`: of the file that names its clock; where there is none the counter is trusted.
+ */
+bool trace_ticks_trusted(const char *path);
+
+/*
  * Creates the file `path` (absolute; must not exist) and maps its header. `load` is a clock pair taken
- * earlier. Returns 0 or an errno; on an error nothing stays behind, and `file` can be used again.
+ * earlier. Where the kernel does not trust the counter the clock changes to CLOCK_MONOTONIC. Returns 0 or
+ * an errno; on an error nothing stays behind, and `file` can be used again.
  */
 int trace_file_create(struct trace_file *file, const char *path, struct trace_clock_pair load);
 

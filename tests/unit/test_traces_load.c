@@ -482,6 +482,47 @@ static void test_rate_over_months(void **state)
 	}
 }
 
+/* Where the kernel has left the counter of the processors, so do we. */
+static void test_distrusted_counter(void **state)
+{
+	static const struct {
+		const char *name;
+		bool trusted;
+	} clocks[] = { { "tsc\n", true },      { "kvm-clock\n", true }, { "hpet\n", false },
+		       { "acpi_pm\n", false }, { "jiffies", false },    { "", true } };
+	char *path = temp_path();
+
+	(void)state;
+	assert_true(trace_ticks_trusted(path));
+	for (unsigned i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
+		spew(path, (const uint8_t *)clocks[i].name, strlen(clocks[i].name));
+		assert_int_equal(trace_ticks_trusted(path), clocks[i].trusted);
+	}
+	unlink(path);
+
+	/* The other clock works as well; what was taken at the start is converted. */
+	struct trace_file *file = calloc(1, sizeof(*file));
+	struct trace_clock_pair load = trace_clock_start(file);
+	struct read_result result;
+	file->clock_is_tsc = false;
+	file->clock_shift = 0;
+	assert_int_equal(trace_file_create(file, path, load), 0);
+	file->max_bytes = UINT64_MAX;
+	struct trace_buffer *buffer = trace_buffer_acquire(file, 0);
+	for (uint64_t i = 0; i < 20000; i++)
+		put_pair(buffer, i);
+	trace_buffer_release(buffer);
+	trace_file_end(file, TRACE_END_EXIT);
+	assert_true(read_all(path, &result));
+	assert_int_equal(result.header.clock, TRACE_CLOCK_MONOTONIC);
+	assert_int_equal(result.header.load.units, result.header.load.monotonic_ns);
+	assert_true(result.unit_ns == 1.0);
+	assert_int_equal(result.pairs[1], 20000);
+	assert_int_equal(result.header.negative_steps, 0);
+	file_free(file);
+	temp_remove(path);
+}
+
 /* Both clocks of a pair are read at the same moment. */
 static void test_clock_pair(void **state)
 {
@@ -517,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_long_times),
 		cmocka_unit_test(test_clock_goes_back),
 		cmocka_unit_test(test_rate_over_months),
+		cmocka_unit_test(test_distrusted_counter),
 		cmocka_unit_test(test_clock_pair),
 	};
 
