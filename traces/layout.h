@@ -66,7 +66,7 @@ struct trace_header {
 	uint64_t negative_steps; /* times that went backwards and were stored as 0 steps */
 	uint32_t stopped;        /* enum trace_stop: recording ended before the process */
 	uint32_t stop_errno;
-	uint32_t ended; /* enum trace_end */
+	uint32_t ended;          /* enum trace_end */
 	uint32_t unseen_threads; /* of which nothing is recorded: each is a lost event too */
 };
 
