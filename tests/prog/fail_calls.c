@@ -5,7 +5,8 @@
  *   FAIL_AT=n      which one, from 1 (0: none); FAIL_FOR=m: that and m - 1 more (default 1)
  *   FAIL_ERRNO=e   with which error (default: EIO)
  *   FAIL_SHORT=1   a write writes the half instead
- *   FAIL_COUNT=F   appends the number of calls to file F at the process's end
+ *   FAIL_COUNT=F   appends a line to file F at the process's end: the number of calls, then how many of each
+ *                  kind before the first block was written and from then on: "57 open=6+12 mmap=4+2 ..."
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,13 @@
 #include <unistd.h>
 
 static uintptr_t start, end;
-static atomic_int calls;
+/* ftruncate and clone: libtare.so makes no such call, and this tells if it ever does. */
+enum kind { MMAP, OPEN, READ, WRITE, FTRUNCATE, CLONE, OTHER, KINDS };
+static const char *const names[KINDS] = { "mmap",      "open",  "read", "write",
+					  "ftruncate", "clone", "other" };
+
+static atomic_int calls, counts[KINDS][2];
+static atomic_bool writes_blocks;
 static int at, first_after, error = EIO, is_short;
 static pid_t owner;
 
@@ -72,17 +80,21 @@ __attribute__((destructor)) static void tell(void)
 	if (path && getpid() == owner) {
 		int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
-		dprintf(fd, "%d\n", calls);
+		dprintf(fd, "%d", calls);
+		for (int kind = 0; kind < KINDS; kind++)
+			dprintf(fd, " %s=%d+%d", names[kind], counts[kind][0], counts[kind][1]);
+		dprintf(fd, "\n");
 		close(fd);
 	}
 }
 
 /* Whether this call, from `caller`, is to fail. */
-static int fails(const void *caller)
+static int fails(enum kind kind, const void *caller)
 {
 	if ((uintptr_t)caller < start || (uintptr_t)caller >= end || !start)
 		return 0;
 	int n = ++calls;
+	counts[kind][writes_blocks]++;
 	return at && n >= at && n < first_after;
 }
 
@@ -91,9 +103,9 @@ static int fails(const void *caller)
 	static __typeof__(name) *real;                                                             \
 	if (!real)                                                                                 \
 	real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
-#define FAIL_(value)                                                                               \
+#define FAIL_(kind, value)                                                                         \
 	do {                                                                                       \
-		if (fails(CALLER)) {                                                               \
+		if (fails(kind, CALLER)) {                                                         \
 			errno = error;                                                             \
 			return value;                                                              \
 		}                                                                                  \
@@ -102,7 +114,7 @@ static int fails(const void *caller)
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	REAL(mmap);
-	FAIL_(MAP_FAILED);
+	FAIL_(MMAP, MAP_FAILED);
 	return real(address, bytes, protection, flags, fd, offset);
 }
 
@@ -114,38 +126,45 @@ int open(const char *path, int flags, ...)
 	va_start(more, flags);
 	mode_t mode = va_arg(more, mode_t);
 	va_end(more);
-	FAIL_(-1);
+	FAIL_(OPEN, -1);
 	return real(path, flags, mode);
 }
 
-#define SIMPLE(result, value, name, params, args)                                                  \
+#define SIMPLE(kind, result, value, name, params, args)                                            \
 	result name params                                                                         \
 	{                                                                                          \
 		REAL(name);                                                                        \
-		FAIL_(value);                                                                      \
+		FAIL_(kind, value);                                                                \
 		return real args;                                                                  \
 	}
-SIMPLE(ssize_t, -1, read, (int fd, void *room, size_t bytes), (fd, room, bytes))
-SIMPLE(ssize_t, -1, write, (int fd, const void *data, size_t bytes), (fd, data, bytes))
-SIMPLE(int, -1, fstat, (int fd, struct stat *status), (fd, status))
-SIMPLE(off_t, -1, lseek, (int fd, off_t offset, int whence), (fd, offset, whence))
-SIMPLE(char *, NULL, getcwd, (char *room, size_t bytes), (room, bytes))
-SIMPLE(int, -1, gethostname, (char *room, size_t bytes), (room, bytes))
-SIMPLE(ssize_t, -1, readlink, (const char *path, char *room, size_t bytes), (path, room, bytes))
-SIMPLE(int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
-SIMPLE(int, -1, mprotect, (void *address, size_t bytes, int protection),
+SIMPLE(READ, ssize_t, -1, read, (int fd, void *room, size_t bytes), (fd, room, bytes))
+SIMPLE(WRITE, ssize_t, -1, write, (int fd, const void *data, size_t bytes), (fd, data, bytes))
+SIMPLE(OTHER, int, -1, fstat, (int fd, struct stat *status), (fd, status))
+SIMPLE(OTHER, off_t, -1, lseek, (int fd, off_t offset, int whence), (fd, offset, whence))
+SIMPLE(OTHER, char *, NULL, getcwd, (char *room, size_t bytes), (room, bytes))
+SIMPLE(OTHER, int, -1, gethostname, (char *room, size_t bytes), (room, bytes))
+SIMPLE(OTHER, ssize_t, -1, readlink, (const char *path, char *room, size_t bytes),
+       (path, room, bytes))
+SIMPLE(OTHER, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+SIMPLE(FTRUNCATE, int, -1, ftruncate, (int fd, off_t length), (fd, length))
+SIMPLE(OTHER, int, -1, mprotect, (void *address, size_t bytes, int protection),
        (address, bytes, protection))
 
 /* These answer with the error itself. */
 #undef FAIL_
-#define FAIL_(value)                                                                               \
+#define FAIL_(kind, value)                                                                         \
 	do {                                                                                       \
-		if (fails(CALLER))                                                                 \
+		if (fails(kind, CALLER))                                                           \
 			return error;                                                              \
 	} while (0)
-SIMPLE(int, 0, pthread_key_create, (pthread_key_t * key, void (*destroy)(void *)), (key, destroy))
-SIMPLE(int, 0, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
-SIMPLE(int, 0, pthread_getattr_np, (pthread_t thread, pthread_attr_t *attributes),
+SIMPLE(OTHER, int, 0, pthread_key_create, (pthread_key_t * key, void (*destroy)(void *)),
+       (key, destroy))
+SIMPLE(CLONE, int, 0, pthread_create,
+       (pthread_t *restrict thread, const pthread_attr_t *restrict how, void *(*run)(void *),
+	void *restrict argument),
+       (thread, how, run, argument))
+SIMPLE(OTHER, int, 0, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
+SIMPLE(OTHER, int, 0, pthread_getattr_np, (pthread_t thread, pthread_attr_t *attributes),
        (thread, attributes))
 
 long syscall(long what, ...)
@@ -153,13 +172,23 @@ long syscall(long what, ...)
 	REAL(syscall);
 	long a[6];
 	va_list more;
-	int failing = what != SYS_close && what != SYS_gettid && what != SYS_rt_sigprocmask &&
-		      fails(CALLER);
 
 	va_start(more, what);
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(more, long);
 	va_end(more);
+	/* A file that is there already, to write at its end alone. */
+	if (what == SYS_openat &&
+	    (a[2] & (O_ACCMODE | O_APPEND | O_CREAT)) == (O_WRONLY | O_APPEND))
+		writes_blocks = true;
+	enum kind kind = what == SYS_openat ? OPEN :
+			 what == SYS_writev ? WRITE :
+			 what == SYS_read   ? READ :
+			 what == SYS_clone  ? CLONE :
+					      OTHER;
+	int failing = what != SYS_close && what != SYS_gettid && what != SYS_rt_sigprocmask &&
+		      fails(kind, CALLER);
+
 	if (failing && is_short && what == SYS_writev) {
 		const struct iovec *pieces = (const void *)a[1];
 		struct iovec half = pieces[0];
