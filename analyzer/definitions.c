@@ -257,26 +257,25 @@ static int load(void *context, unsigned type, const union trace_record *record,
 	return 0;
 }
 
+/* Element 0 is there even where nothing was defined. */
+#define make_first(definitions, what, ...)                                                         \
+	do {                                                                                       \
+		memory_grow((definitions)->what##s, (definitions)->what##_count,                   \
+			    (definitions)->what##_room);                                           \
+		if (!(definitions)->what##_count)                                                  \
+			(definitions)->what##_count = 1;                                           \
+		(definitions)->what##s[0] = __VA_ARGS__;                                           \
+	} while (0)
+
 void definitions_load(struct definitions *definitions, struct trace_reader *reader)
 {
-	static const struct def_code no_code = { .file = "?", .name = "?" };
-
 	trace_each_record(reader, load, definitions);
-	/* Element 0 is there even where nothing was defined. */
-	memory_grow(definitions->codes, definitions->code_count, definitions->code_room);
-	definitions->codes[0] = no_code;
-	memory_grow(definitions->functions, definitions->function_count,
-		    definitions->function_room);
-	definitions->functions[0] = (struct def_function){ .name = "?", .library = "?" };
-	memory_grow(definitions->threads, definitions->thread_count, definitions->thread_room);
-	definitions->threads[0] = (struct def_thread){ .name = "?" };
-	memory_grow(definitions->ops, definitions->op_count, definitions->op_room);
-	definitions->ops[0] = "?";
-	memory_grow(definitions->node_types, definitions->node_type_count,
-		    definitions->node_type_room);
-	definitions->node_types[0] = "?";
-	memory_grow(definitions->strings, definitions->string_count, definitions->string_room);
-	definitions->strings[0] = "?";
+	make_first(definitions, code, (struct def_code){ .file = "?", .name = "?" });
+	make_first(definitions, function, (struct def_function){ .name = "?", .library = "?" });
+	make_first(definitions, thread, (struct def_thread){ .name = "?" });
+	make_first(definitions, op, "?");
+	make_first(definitions, node_type, "?");
+	make_first(definitions, string, "?");
 }
 
 void definitions_free(struct definitions *definitions)

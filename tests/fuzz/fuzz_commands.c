@@ -2,7 +2,8 @@
  * fuzz_commands.c: any bytes as a trace, to every command that reads traces, with its options: it ends with
  * one of its statuses, JSON is JSON, text is UTF-8 without control characters, an error is one line.
  *
- * The input's last byte chooses the command line. Commands that take two traces get the same cut short too.
+ * The input's last byte chooses the command line; without libFuzzer all are tried. Commands that take two traces
+ * get the same cut short too.
  */
 #include <jansson.h>
 #include <sys/stat.h>
@@ -131,6 +132,8 @@ static void run(const struct command_line *line, const char *trace, const char *
 		free(arguments[i]);
 }
 
+__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
 static void read_trace(const char *path, size_t size, FILE *out)
 {
 	const unsigned lines = sizeof(command_lines) / sizeof(*command_lines);
@@ -145,7 +148,9 @@ static void read_trace(const char *path, size_t size, FILE *out)
 	check(data && file && fread(data, 1, size, file) == size);
 	fclose(file);
 	int fd = file_of(data, shorter, other);
-	run(&command_lines[size ? data[size - 1] % lines : 0], path, other);
+	for (unsigned line = 0; line < lines; line++)
+		if (!LLVMFuzzerMutate || line == (size ? data[size - 1] % lines : 0))
+			run(&command_lines[line], path, other);
 	close(fd);
 	free(data);
 }
