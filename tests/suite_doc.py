@@ -17,7 +17,8 @@ A cell has the number of tests, all of which ended the same traced as bare (pass
 both runs took, bare + traced, on two cores with other work beside. *n differ*: explained below. *n fail*: bare too, for want
 of something on that machine (a network, a terminal, a locale); the same ones traced. *n unsteady*: ended in another way in
 one of up to three pairs of runs and not in the next; listed below. *skips itself*: the module says that it cannot run
-here. –: that interpreter has no such module."""
+here. –: that interpreter has no such module. *not run*: not when this
+was made, for want of time."""
 
 
 def load(suite):
@@ -31,10 +32,15 @@ def load(suite):
 
 def parts(suite):
     """How many parts of each module the tests run: {(version, module): number}"""
-    from test_cpython_suite import modules
+    if suite == "CPython":
+        from test_cpython_suite import modules
 
-    names = (param.values for param in modules()) if suite == "CPython" else ()
-    return collections.Counter((version, module.split(".")[0]) for version, _, module in names)
+        planned = [param.values[::2] for param in modules()]
+    else:
+        from test_package_suites import suites
+
+        planned = suites()
+    return collections.Counter((version, module.split(".")[0]) for version, module in planned)
 
 
 def total(results):
@@ -87,7 +93,7 @@ def summary(found, versions):
 
 def reasons(suite):
     """The part that suite_differences.toml alone decides."""
-    text = "## What differs, because\n\n"
+    text = ""
     for row in differences():
         if row.suite != suite:
             continue
@@ -95,7 +101,7 @@ def reasons(suite):
         plain = " Any evaluator does this." if row.any_evaluator else ""
         about = f"**{row.module}**, {', '.join(row.versions)}: {names}. {row.why.strip()}{plain}"
         text += textwrap.fill(about, WIDTH, break_long_words=False, break_on_hyphens=False) + "\n\n"
-    return text
+    return "## What differs, because\n\n" + (text or "Nothing.\n\n")
 
 
 def unsteady(found):
@@ -111,9 +117,10 @@ def unsteady(found):
 
 def render(suite, head):
     found = load(suite)
-    versions = sorted({v for module in found.values() for v in module}, key=by_version)
     wanted = parts(suite)
-    rows = [[name, *(cell(found[name].get(v, ()), wanted[v, name]) for v in versions)] for name in sorted(found)]
+    versions = sorted({version for version, _ in wanted}, key=by_version)
+    names = sorted(found.keys() | {name for _, name in wanted})
+    rows = [[name, *(cell(found[name].get(v, ()), wanted[v, name]) for v in versions)] for name in names]
     return (
         GENERATED
         + head

@@ -30,10 +30,13 @@ ANYWHERE = {
         + [f"tornado.test.{name}_test" for name in ("concurrent", "gen", "ioloop", "locks", "process", "queues")],
         {"ASYNC_TEST_TIMEOUT": 60},
     ),
-    "sympy": (["--pyargs", "sympy.core.tests.test_arit", "sympy.core.tests.test_expr", "sympy.parsing"], {}),
+    "sympy": (["--pyargs", "sympy.core.tests.test_expr", "sympy.parsing"], {}),
 }
 WITH_TORCH = {
-    "einops": (["--pyargs", "einops.tests"], {"EINOPS_TEST_BACKENDS": "numpy,torch"}),
+    "einops": (
+        ["--pyargs", *(f"einops.tests.test_{name}" for name in ("ops", "einsum", "packing", "parsing"))],
+        {"EINOPS_TEST_BACKENDS": "numpy,torch"},
+    ),
     "numpy": (["--pyargs", "numpy.lib.tests.test_function_base", "numpy.ma", "numpy.polynomial"], {}),
 }
 OPERATOR_PARTS = 4
@@ -54,6 +57,13 @@ def environment(python, below):
 def versions():
     chosen = os.environ.get("TARE_SUITE_PYTHON")
     return [version for version in PYTHONS if chosen in (None, version)]
+
+
+def suites():
+    """(version, name) of each that the tests below run."""
+    yield from ((version, name) for version in versions() for name in ANYWHERE)
+    yield from ((WITH, name) for name in WITH_TORCH)
+    yield from ((WITH, f"torch op_db.{part}") for part in range(OPERATOR_PARTS))
 
 
 def check(name, version, python, arguments, env, program, folder):
