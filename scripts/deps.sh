@@ -39,6 +39,12 @@ scripts/venv.sh --find >/dev/null 2>&1 || need python3 python3-venv
 
 ((${#missing[@]})) || exit 0
 
+# What single tests are skipped without comes along where something has to be installed anyway.
+optional=()
+compgen -G "/usr/lib/*-linux-gnu/libjemalloc.so.?" >/dev/null || optional+=(libjemalloc2)
+compgen -G "/usr/lib/*-linux-gnu/libmimalloc.so.?" >/dev/null || optional+=(libmimalloc2.0)
+command -v musl-gcc >/dev/null || optional+=(musl-tools)
+
 if ! command -v apt-get >/dev/null; then
 	echo "tare: needed, and not found here (Debian's names): ${missing[*]}" >&2
 	echo "tare: install them with this system's package manager, then run make again" >&2
@@ -74,4 +80,7 @@ echo "tare: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
 name_clang_runtime
+for package in "${optional[@]}"; do
+	apt-cache show "$package" >/dev/null 2>&1 && missing+=("$package")
+done
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -2,11 +2,12 @@
 Shared by all end-to-end tests. Use what is here as fixtures; the names in capitals by
 `from conftest import NAME`.
 
-    run_bare_and_traced(cmd, env=…, cwd=…, stdin=…, timeout=…, returncode=…, trace_env=…, mask=…)
+    run_bare_and_traced(cmd, env=…, cwd=…, stdin=…, timeout=…, returncode=…, trace_env=…, mask=…, row=…)
         Runs `cmd` twice, without and with libtare.so, in two fresh folders (or in `cwd`, if given), and
         fails unless stdout, stderr, exit status (negative: the signal, as in subprocess) and the files
         written are equal. `env` is for both runs, `trace_env` for the traced one (TARE_… variables).
-        `returncode`: what both must end with. `mask`: takes a text, returns it without what differs from
+        `returncode`: what both must end with. `row`: the row of docs/fidelity.md that this is, or several: see
+        tests/matrix.py. `mask`: takes a text, returns it without what differs from
         run to run; then files are not compared. Returns the traced Run, with `.bare`.
     run_traced(cmd, …)
         The traced run alone; compares nothing.
@@ -22,6 +23,7 @@ Shared by all end-to-end tests. Use what is here as fixtures; the names in capit
     cudart(major)      → flags for program() that link it with the simulated libcudart.so.<major>
     python             → the Python that runs the tests (torch is installed there)
     any_python         → parametrised: each interpreter of this machine from 3.9 on
+    any_tools          → the same, each with tests/requirements-tools.txt installed
     sim(cmd, …)        → `cmd` as a command that runs on the simulated CUDA device; more arguments are
                          options of tests/sim/run. Skips the test where it is not built.
 
@@ -31,6 +33,7 @@ A program that is run bare and traced must not print what differs from run to ru
 """
 
 import dataclasses
+import difflib
 import functools
 import json
 import os
@@ -39,6 +42,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import matrix
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +75,15 @@ def find_pythons():
 
 
 PYTHONS = find_pythons()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--matrix", help="keep there what was run of docs/fidelity.md")
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(matrix.Recorder(config.getoption("--matrix")))
 
 
 def clean_environment(env):
@@ -186,7 +199,23 @@ def run_traced(tmp_path):
 
 
 @pytest.fixture
-def run_bare_and_traced(tmp_path, run_traced):
+def belongs_to(request):
+    """belongs_to(row): the test is one of that row of docs/fidelity.md, on the interpreter that it has."""
+
+    def belongs_to(name):
+        path = request.node.callspec.params.get("any_python") if hasattr(request.node, "callspec") else None
+        own = [python for python in PYTHONS.values() if python.startswith(f"{sys.base_prefix}/bin/")]
+        names = {path: name for name, path in PYTHONS.items()}
+        column = names[path or own[0]]
+        if matrix.ROWS[name].where == matrix.NONE:
+            column = matrix.WITHOUT_PYTHON
+        request.node.user_properties.append(("matrix", (name, column)))
+
+    return belongs_to
+
+
+@pytest.fixture
+def run_bare_and_traced(tmp_path, run_traced, belongs_to):
     count = 0
 
     def run_both(
@@ -198,21 +227,24 @@ def run_bare_and_traced(tmp_path, run_traced):
         returncode=None,
         trace_env=None,
         mask=None,
+        row=(),
         **more,
     ):
         nonlocal count
         count += 1
+        for name in [row] if isinstance(row, str) else row:
+            belongs_to(name)
         folder = Path(cwd or tmp_path / f"bare-{count}")
         folder.mkdir(exist_ok=True)
         bare = run(cmd, folder, clean_environment(env), stdin, timeout, **more)
         traced = run_traced(cmd, env, cwd, stdin, timeout, trace_env, **more)
         traced.bare = bare
         hide = mask or str
-        assert (traced.returncode, hide(traced.stdout), hide(traced.stderr)) == (
-            bare.returncode,
-            hide(bare.stdout),
-            hide(bare.stderr),
-        )
+        for what in ("stdout", "stderr"):
+            texts = [hide(getattr(one, what)).splitlines(keepends=True) for one in (bare, traced)]
+            diff = "".join(difflib.unified_diff(*texts, f"{what}, bare", f"{what}, traced", n=1))
+            assert not diff, diff
+        assert traced.returncode == bare.returncode
         if returncode is not None:
             assert bare.returncode == returncode, bare.stderr
         if cwd is None and not mask:
@@ -288,6 +320,19 @@ def count_events(program):
     return count_events
 
 
+def assert_readable(count_events, traces):
+    """Nothing of them is lost, damaged, or missing."""
+    for trace in traces:
+        counts = count_events(trace)
+        assert not any(counts[what] for what in ("lost", "damaged", "missing", "truncated")), counts
+
+
+def is_whole(counts):
+    """What was lost is said."""
+    gaps = counts["missing"] or counts["truncated"]
+    return not counts["damaged"] and (not gaps or counts["lost"])
+
+
 @pytest.fixture(scope="session")
 def cudart():
     def cudart(major=13):
@@ -301,6 +346,34 @@ def cudart():
 
 
 @pytest.fixture(scope="session")
+def fake_runtime(tmp_path_factory):
+    """A CUDA runtime that does nothing, and takes no lock: signal handlers may call it."""
+    out = tmp_path_factory.mktemp("fake") / "libcudart.so.13"
+    script = out.parent / "version.map"
+    script.write_text("libcudart.so.13 { global: *; };\n")
+    command = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-w", "-shared", "-fPIC", "-I", ROOT]
+    command += ["-DCUDART_MAJOR=13", "-DFAKE_RESULT=0", f"-Wl,--version-script={script}"]
+    command += [f"-Wl,-soname,{out.name}", PROG / "cuda_fake.c", "-o", out]
+    subprocess.run(command, check=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def calls_program(program, fake_runtime):
+    """tests/prog/fidelity_calls.c and the plugin that it opens."""
+    link = str(fake_runtime), f"-Wl,-rpath,{fake_runtime.parent}"
+    plugin = program("cuda_plugin.c", "-shared", "-fPIC", "-w", "-DCUDART_MAJOR=13", *link)
+    main = program("fidelity_calls.c", *link)
+    return lambda case: [main, case, plugin]
+
+
+@pytest.fixture(scope="session")
+def failing(program):
+    """A library that makes the system calls of libtare.so's own fail, or holds them."""
+    return program("fail_calls.c", "-shared", "-fPIC")
+
+
+@pytest.fixture(scope="session")
 def python():
     return sys.executable
 
@@ -308,6 +381,18 @@ def python():
 @pytest.fixture(params=PYTHONS.values(), ids=PYTHONS.keys())
 def any_python(request):
     return request.param
+
+
+@functools.cache
+def tools_of(python):
+    command = [ROOT / "scripts" / "venv.sh", "tests/requirements-tools.txt"]
+    env = {**os.environ, "TARE_PYTHON": python}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def any_tools(any_python):
+    return tools_of(any_python)
 
 
 @pytest.fixture(scope="session")

@@ -242,7 +242,7 @@ def test_callers_that_are_not_seen_are_named(frames, line_of, version):
 
 
 def test_recursion(frames, version):
-    found = frames("frames_recursion.py")
+    found = frames("frames_recursion.py", row="recursion, 900 deep")
     assert "900 deep: 900" in found.run.stdout
     assert ("frames.deep" in found.layers) == (version >= (3, 11))
     deepest = max(call.level for call in found.calls if call.name == "down")
@@ -250,7 +250,7 @@ def test_recursion(frames, version):
 
 
 def test_frames_that_are_thrown_into(frames, version):
-    found = frames("frames_generators.py")
+    found = frames("frames_generators.py", row="frames thrown into through C")
     counts = found.counts(found.path)
     assert counts["cleanup"] == 18
     thrown = collections.Counter(call.name for call in found.of_file(found.path) if call.how & 1)
@@ -270,7 +270,7 @@ def test_threads(frames):
 
 
 def test_code_objects_that_go(frames):
-    found = frames("frames_codes.py")
+    found = frames("frames_codes.py", row="exec-made code, freed, addresses used again")
     counts = collections.Counter((found.codes[call.code]["file"], call.name) for call in found.calls)
     for i in range(300):
         expected = {"<module>": 1, f"made_{i}": i % 3 + 1, "other": i % 3 + 1}
@@ -287,13 +287,13 @@ def test_code_objects_that_go(frames):
 
 
 def test_settrace_and_setprofile(frames):
-    found = frames("frames_hooks.py")
+    found = frames("frames_hooks.py", row="sys.settrace, sys.setprofile, sys.monitoring")
     assert found.counts(found.path)["called"] >= 8
     found.check_whole()
 
 
 def test_interpreters(frames):
-    found = frames("frames_interpreters.py", "-W", "ignore")
+    found = frames("frames_interpreters.py", "-W", "ignore", row="sub-interpreters")
     counts = collections.Counter(call.name for call in found.calls)
     assert counts["here"] in (10, 16)
     assert counts["there"] == 0
@@ -323,11 +323,9 @@ def test_frames_not_asked_for(run_bare_and_traced, any_python, program):
     assert not run.traces
 
 
-def test_greenlets(run_bare_and_traced, python, program, dump, line_of):
-    if subprocess.run([python, "-c", "import greenlet"], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("greenlet is not installed")
+def test_greenlets(run_bare_and_traced, any_tools, program, dump, line_of):
     path = program("frames_greenlets.py")
-    found = Frames(dump(run_bare_and_traced([python, path], returncode=0).trace))
+    found = Frames(dump(run_bare_and_traced([any_tools, path], returncode=0, row="greenlet").trace))
     counts = found.counts(path)
     assert counts == {
         "<module>": 1,
@@ -396,7 +394,10 @@ def test_unknown_interpreters(run_bare_and_traced, program, dump, version, flags
         pytest.skip("the simulated CUDA device is not built (make sim)")
     flags = [f'-DVERSION="{version}"', "-rdynamic", str(runtime), f"-Wl,-rpath-link,{SIM}/lib", *flags]
     run = run_bare_and_traced(
-        [program("frames_unknown.c", *flags)], returncode=0, env={"LD_LIBRARY_PATH": SIM / "lib"}
+        [program("frames_unknown.c", *flags)],
+        returncode=0,
+        env={"LD_LIBRARY_PATH": SIM / "lib"},
+        row="a free-threaded build" if "free" in reason else "an unknown version",
     )
     found = Frames(dump(run.trace))
     assert found.layers["frames"]["state"] == 2
@@ -408,6 +409,7 @@ def test_unknown_interpreters(run_bare_and_traced, program, dump, version, flags
 def test_another_evaluator_is_left_alone(run_bare_and_traced, any_python, version, program, dump):
     if version < (3, 12):
         pytest.skip("perf's trampoline came with 3.12")
-    run = run_bare_and_traced([any_python, "-X", "perf", "-I", program("frames_calls.py")], returncode=0)
+    command = [any_python, "-X", "perf", "-I", program("frames_calls.py")]
+    run = run_bare_and_traced(command, returncode=0, row="options -X perf")
     for trace in run.traces:
         assert not dump(trace).events("FRAME")

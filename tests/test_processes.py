@@ -18,6 +18,7 @@ END = PROG / "process_end.py"
 CHILDREN = PROG / "process_children.py"
 BUSY = PROG / "process_busy.py"
 MANY = "1500000"  # calls that make a trace of some megabytes
+SOME = "200000"  # of half a megabyte
 
 STOP_MAX_BYTES, STOP_DURATION, STOP_WRITE, STOP_FILE_LIMIT = 1, 2, 3, 4
 ENDED_BY_EXIT = 1
@@ -42,41 +43,58 @@ def header_of(trace):
 # -------------------------------------------------------------------------------- ends
 
 
-@pytest.mark.parametrize(
-    "how, status, ended",
-    [
-        ("normal", 0, True),
-        ("thread", 0, True),
-        ("exit3", 3, True),
-        ("exception", 1, True),
-        ("_exit", 4, False),
-        ("SIGINT", -signal.SIGINT, False),
-        ("SIGTERM", -signal.SIGTERM, False),
-        ("SIGKILL", -signal.SIGKILL, False),
-        ("abort", -signal.SIGABRT, False),
-        ("crash", -signal.SIGSEGV, False),
-    ],
-)
-def test_end(run_bare_and_traced, dump, python, how, status, ended):
-    run = run_bare_and_traced([python, END, how], returncode=status)
+ENDS = {
+    "normal": (0, "returns from main"),
+    "thread": (0, "a daemon thread at the end"),
+    "exit3": (3, "sys.exit(3)"),
+    "exception": (1, "an uncaught exception"),
+    "_exit": (4, "os._exit"),
+    "SIGINT": (-signal.SIGINT, "an uncaught Ctrl-C (SIGINT)"),
+    "SIGTERM": (-signal.SIGTERM, "SIGTERM"),
+    "SIGKILL": (-signal.SIGKILL, "SIGKILL"),
+    "abort": (-signal.SIGABRT, "abort"),
+    "crash": (-signal.SIGSEGV, "a segmentation fault"),
+}
+
+
+def entered(count_events, trace):
+    """Frames of a trace of which nothing is lost."""
+    counts = count_events(trace)
+    assert not any(counts[what] for what in ("lost", "damaged", "missing", "truncated")), counts
+    return sum(events.get("FRAME", 0) for events in counts["threads"].values())
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_end(run_bare_and_traced, run_traced, dump, count_events, any_python, how):
+    """No event is missing, neither of a short trace nor of one with many blocks."""
+    status, row = ENDS[how]
+    run = run_bare_and_traced([any_python, END, how], returncode=status, row=row)
     assert frames_of(dump(run.trace), "leaf") == 100
-    assert header_of(run.trace) == (0, ENDED_BY_EXIT if ended else 0)
+    ends_by_itself = how in ("normal", "thread", "exit3", "exception")
+    assert header_of(run.trace) == (0, ENDED_BY_EXIT if ends_by_itself else 0)
+    long = run_traced([any_python, END, how, "100000"])
+    assert long.stdout == run.stdout
+    assert entered(count_events, long.trace) == entered(count_events, run.trace) + 100000 - 100
 
 
-def test_exec_begins_a_trace_of_its_own(run_bare_and_traced, dump, python):
-    run = run_bare_and_traced([python, END, "exec"], returncode=3)
+def test_exec_begins_a_trace_of_its_own(run_bare_and_traced, run_traced, dump, count_events, any_python):
+    run = run_bare_and_traced([any_python, END, "exec"], returncode=3, row="os.execv of another Python")
     traces = [dump(trace) for trace in run.traces]
     assert [frames_of(trace, "leaf") for trace in traces] == [100, 100]
     assert len({re.match(r"tare-(\d+)-", trace.name)[1] for trace in run.traces}) == 1
     assert [header_of(trace)[1] for trace in run.traces] == [0, ENDED_BY_EXIT]
+    long = run_traced([any_python, END, "exec", "100000"])
+    for short_trace, long_trace in zip(run.traces, long.traces):
+        assert entered(count_events, long_trace) == entered(count_events, short_trace) + 100000 - 100
 
 
 # -------------------------------------------------------------------------------- interpreters
 
 
-@pytest.mark.parametrize("options", [[], ["-I", "-S"]], ids=["plain", "isolated"])
+@pytest.mark.parametrize("options", [[], ["-I", "-S"], ["-I", "-S", "-E"]], ids=["plain", "isolated", "alone"])
 def test_every_interpreter(run_bare_and_traced, dump, any_python, options):
-    run = run_bare_and_traced([any_python, *options, END, "normal"], returncode=0)
+    row = "options " + " ".join(options) if options else ()
+    run = run_bare_and_traced([any_python, *options, END, "normal"], returncode=0, row=row)
     trace = dump(run.trace)
     version = subprocess.run([any_python, "-V"], capture_output=True, text=True).stdout.split()[1]
     assert info_of(trace)["python"] == version
@@ -93,7 +111,8 @@ def test_embedded_interpreter(run_bare_and_traced, dump, program, any_python):
     home = {"PYTHONHOME": prefix, "LD_LIBRARY_PATH": f"{prefix}/lib"}
     if ".so" not in name:
         pytest.skip("no shared libpython")
-    run = run_bare_and_traced([program("process_embed.c"), name], env=home, returncode=0)
+    row = "an embedded interpreter"
+    run = run_bare_and_traced([program("process_embed.c"), name], env=home, returncode=0, row=row)
     assert frames_of(dump(run.trace), "leaf") == 100
 
 
@@ -108,34 +127,45 @@ def test_inert_without_python_and_cuda(run_bare_and_traced, tmp_path):
 # -------------------------------------------------------------------------------- children
 
 
-@pytest.mark.parametrize(
-    "how, traces, with_all",
-    [
-        ("fork", 1, 2),
-        ("fork_to_the_end", 1, 2),
-        ("double_fork", 1, 3),
-        ("fork_while_busy", 1, 21),
-        ("pool", 1, 3),
-        ("spawn", 1, 4),  # the resource tracker too
-        ("forkserver", 1, 5),
-        ("by_subprocess", 2, 2),
-        ("by_shell", 1, 1),
-        ("by_vfork", 1, 1),
-    ],
-)
-def test_children(run_bare_and_traced, dump, python, how, traces, with_all):
-    run = run_bare_and_traced([python, CHILDREN, how], returncode=0)
+CHILDREN_OF = {  # how: (traces, traces with TARE_CHILDREN=all, row)
+    "fork": (1, 2, "fork"),
+    "fork_to_the_end": (1, 2, "fork, the child ends as an interpreter"),
+    "double_fork": (1, 3, "a double fork"),
+    "daemon": (1, 3, "a daemon: double fork, all descriptors closed"),
+    "fork_while_busy": (1, 21, "fork while other threads make calls"),
+    "pool": (1, 3, "multiprocessing, fork"),
+    "spawn": (1, 4, "multiprocessing, spawn"),  # the resource tracker too
+    "forkserver": (1, 5, "multiprocessing, forkserver"),
+    "by_subprocess": (2, 2, "subprocess (vfork)"),
+    "by_shell": (1, 1, "a shell with children"),
+    "by_vfork": (1, 1, "posix_spawn"),
+}
+
+
+@pytest.mark.parametrize("how", CHILDREN_OF)
+def test_children(run_bare_and_traced, count_events, any_python, how):
+    traces, _, row = CHILDREN_OF[how]
+    run = run_bare_and_traced([any_python, CHILDREN, how], returncode=0, row=row)
     assert len(run.traces) == traces
+    assert all(entered(count_events, trace) for trace in run.traces)
+
+
+@pytest.mark.parametrize("how", CHILDREN_OF)
+def test_children_recorded(run_bare_and_traced, count_events, dump, python, how):
+    traces, with_all, _ = CHILDREN_OF[how]
     run = run_bare_and_traced([python, CHILDREN, how], trace_env={"TARE_CHILDREN": "none"})
     assert len(run.traces) == traces
     run = run_bare_and_traced([python, CHILDREN, how], trace_env={"TARE_CHILDREN": "all"})
     assert len(run.traces) == with_all
+    # Those that end by _exit, by a signal of their parent, or as they like: nothing is lost.
+    assert all(entered(count_events, trace) for trace in run.traces)
+    if how in ("fork", "fork_to_the_end", "double_fork", "daemon"):
+        assert [frames_of(dump(trace), "leaf") for trace in run.traces[1:]][-1] == 100
     if how == "fork":
         parent, child = map(dump, run.traces)
         # What the parent had open at the fork is open in the child too, without its enter.
         assert child.records("THREAD")[0]["depth"] > 0
         assert frames_of(parent, "leaf") == 0
-        assert frames_of(child, "leaf") == 100
         assert info_of(child)["python"] == info_of(parent)["python"]
         assert [layer["layer"] for layer in child.records("LAYER")] == [
             layer["layer"] for layer in parent.records("LAYER")
@@ -158,7 +188,8 @@ def test_fork_of_a_program_in_c(run_bare_and_traced, count_events, program, cuda
 
 
 def test_fork_while_other_threads_make_calls(run_bare_and_traced, count_events, program, cudart):
-    run = run_bare_and_traced([program("process_fork.c", *cudart()), "fork-busy"], returncode=0)
+    command = [program("process_fork.c", *cudart()), "fork-busy"]
+    run = run_bare_and_traced(command, returncode=0, row="fork while other threads make CUDA calls")
     parent, *children = map(count_events, run.traces)
     assert len(children) == 50
     assert all(calls_of(child) == {1: 11} for child in children)
@@ -168,7 +199,8 @@ def test_fork_while_other_threads_make_calls(run_bare_and_traced, count_events, 
 
 def test_fork_in_a_signal_handler(run_bare_and_traced, count_events, program, cudart):
     """Some of the children find themselves in the middle of our own code."""
-    run = run_bare_and_traced([program("process_fork.c", *cudart()), "handler"], returncode=0)
+    command = [program("process_fork.c", *cudart()), "handler"]
+    run = run_bare_and_traced(command, returncode=0, row="fork in a signal handler, in our own code")
     assert run.stdout == "0\n"
     parent, *children = map(count_events, run.traces)
     assert parent["threads"][1]["SYNC"] + parent["threads"][1]["TARE"] == parent["threads"][1]["LEAVE"]
@@ -177,7 +209,7 @@ def test_fork_in_a_signal_handler(run_bare_and_traced, count_events, program, cu
 
 
 def test_vfork_child_is_left_alone(run_bare_and_traced, count_events, program, cudart):
-    run = run_bare_and_traced([program("process_fork.c", *cudart()), "vfork"], returncode=0)
+    run = run_bare_and_traced([program("process_fork.c", *cudart()), "vfork"], returncode=0, row="vfork")
     assert calls_of(count_events(run.trace)) == {1: 200}
 
 
@@ -189,8 +221,9 @@ def test_a_program_with_cuda_that_makes_no_call(run_bare_and_traced, program, cu
 # -------------------------------------------------------------------------------- threads
 
 
-def test_threads(run_bare_and_traced, dump, python):
-    run = run_bare_and_traced([python, PROG / "process_threads.py"], returncode=0)
+def test_threads(run_bare_and_traced, dump, any_python):
+    row = "64 short threads, a pool, one that outlives main"
+    run = run_bare_and_traced([any_python, PROG / "process_threads.py"], returncode=0, row=row)
     trace = dump(run.trace)
     assert len(trace.records("THREAD")) == 1 + 64 + 4 + 1 + 8
     codes = {code["code"] for code in trace.records("CODE") if code["name"].endswith("leaf")}
@@ -205,12 +238,13 @@ def test_threads(run_bare_and_traced, dump, python):
 
 
 def test_calls_after_a_threads_other_keys(run_bare_and_traced, count_events, program, cudart):
-    run = run_bare_and_traced([program("process_fork.c", *cudart()), "key"], returncode=0)
+    command = [program("process_fork.c", *cudart()), "key"]
+    run = run_bare_and_traced(command, returncode=0, row="calls in destructors of thread-local values")
     assert calls_of(count_events(run.trace)) == {1: 15}
 
 
 def test_cancelled_threads(run_bare_and_traced, count_events, program, cudart):
-    run = run_bare_and_traced([program("process_fork.c", *cudart()), "cancel"], returncode=0)
+    run = run_bare_and_traced([program("process_fork.c", *cudart()), "cancel"], returncode=0, row="threads that are cancelled")
     counts = count_events(run.trace)
     assert len(counts["threads"]) == 20
     assert all(calls > 10 for calls in calls_of(counts).values())
@@ -315,17 +349,21 @@ def test_killed_otherwise(tmp_path, count_events, program, cudart, how):
 # -------------------------------------------------------------------------------- files
 
 
-def test_descriptors(run_bare_and_traced, dump, python):
-    run = run_bare_and_traced([python, PROG / "process_descriptors.py"], returncode=0)
+def test_descriptors(run_bare_and_traced, dump, any_python):
+    row = "closerange, files in the numbers"
+    run = run_bare_and_traced([any_python, PROG / "process_descriptors.py"], returncode=0, row=row)
     assert len(run.folder.joinpath("file-7").read_text()) == len("what I wrote\n")
     assert frames_of(dump(run.trace), "leaf") == 1000 + 20 * 500 + 1000
 
 
-def test_folder_that_cannot_be_written(run_bare_and_traced, python):
+def test_folder_that_cannot_be_written(run_bare_and_traced, any_python):
     """/proc takes no files from anybody."""
     for output in ("x.tare", "no/such/folder/x.tare", ""):
         run = run_bare_and_traced(
-            [python, END, "normal"], cwd="/proc", trace_env={"TARE_OUTPUT": output}
+            [any_python, END, "normal"],
+            cwd="/proc",
+            trace_env={"TARE_OUTPUT": output},
+            row="a working directory that cannot be written",
         )
         assert run.traces == []
 
@@ -335,9 +373,10 @@ def limit_files(bytes_):
 
 
 @pytest.mark.parametrize("limit", [100 << 10, 2 << 20])
-def test_file_size_limit(run_bare_and_traced, python, limit):
+def test_file_size_limit(run_bare_and_traced, any_python, limit):
     """SIGXFSZ would kill the program."""
-    run = run_bare_and_traced([python, BUSY, MANY], returncode=0, preexec_fn=limit_files(limit))
+    command = [any_python, BUSY, MANY if limit > 1 << 20 else SOME]
+    run = run_bare_and_traced(command, returncode=0, preexec_fn=limit_files(limit), row="RLIMIT_FSIZE")
     assert [header_of(trace)[0] for trace in run.traces] == (
         [STOP_FILE_LIMIT] if limit > 1 << 20 else []
     )
@@ -363,9 +402,14 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("size", ["4k", "64k", "200k", "1m"])
-def test_disk_that_fills_up(run_bare_and_traced, count_events, python, small_disk, size):
+def test_disk_that_fills_up(run_bare_and_traced, count_events, any_python, small_disk, size):
     disk = small_disk(size)
-    run_bare_and_traced([python, BUSY, MANY], returncode=0, trace_env={"TARE_OUTPUT": f"{disk}/"})
+    run_bare_and_traced(
+        [any_python, BUSY, MANY if size == "1m" else SOME],
+        returncode=0,
+        trace_env={"TARE_OUTPUT": f"{disk}/"},
+        row="a disk that fills up",
+    )
     traces = list(disk.glob("*.tare"))
     if size == "1m":
         assert [header_of(trace)[0] for trace in traces] == [STOP_WRITE]
@@ -389,7 +433,7 @@ def test_wrong_value_is_said_once(run_traced, python):
     command = [python, CHILDREN, "fork"]
     env = {"TARE_LAYERS": "nonsense", "TARE_CHILDREN": "all"}
     run = run_traced(command, trace_env=env)
-    assert (run.returncode, run.stdout) == (0, "100\n")
+    assert (run.returncode, run.stdout.splitlines()[0]) == (0, "100")
     assert re.fullmatch(
         r"tare: wrong value of TARE_LAYERS, taken as frames,ops,cuda .*\n", run.stderr
     )

@@ -55,13 +55,25 @@ check-san:
 # PYTEST: more arguments, such as PYTEST='-x -k fork'. PYTEST_JOBS: how many at once.
 MARK        ?= not slow and not gpu
 PYTEST      ?=
+E2E         ?= tests
 PYTEST_JOBS ?= $(shell nproc)
 
 ## check-e2e: pytest alone (PYTEST='-k name' chooses)
 check-e2e: tools
 	$(Q)TARE_BUILD=$(abspath $(BUILD)) TARE_SIM=$(abspath $(BUILD)/sim) PYTHONDONTWRITEBYTECODE=1 \
 		$(PY) -m pytest -q -ra -c tests/pytest.ini --rootdir=. -p no:cacheprovider \
-		-n $(PYTEST_JOBS) -m '$(MARK)' tests $(PYTEST)
+		-n $(PYTEST_JOBS) -m '$(MARK)' $(E2E) $(PYTEST)
+
+MATRIX_TESTS := $(wildcard tests/test_fidelity*.py) tests/test_processes.py tests/test_frames.py tests/test_cuda_calls.py
+
+## fidelity: docs/fidelity.md, from runs of all the programs in it, bare and traced (a quarter of an hour)
+fidelity: deps
+	+$(Q)$(MAKE) all sim tools
+	$(Q)rm -f $(BUILD)/fidelity.json
+	+$(Q)$(MAKE) check-e2e MARK='not gpu' E2E='$(MATRIX_TESTS)' \
+		PYTEST='--matrix $(abspath $(BUILD))/fidelity.json --deselect tests/test_fidelity.py::test_table'
+	$(Q)$(PY) tests/matrix.py $(BUILD)/fidelity.json >$(BUILD)/fidelity.md
+	$(Q)cp $(BUILD)/fidelity.md docs/fidelity.md
 
 ## suite-doc: docs/cpython-suite.md and package-suites.md, from what test_*_suite*.py left in the build folder
 suite-doc:
@@ -91,4 +103,4 @@ fuzz-run:
 			-print_final_stats=1 -artifact_prefix=$(FUZZ_CORPUS)/ $(FUZZ_CORPUS)/$$n \
 			tests/fuzz/corpus tests/golden/v1 tests/golden/bad || exit 1; done
 
-.PHONY: unit tools check-san suite-doc fuzz-targets fuzz-run
+.PHONY: unit tools check-san suite-doc fuzz-targets fuzz-run fidelity

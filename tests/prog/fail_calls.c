@@ -7,6 +7,8 @@
  *   FAIL_SHORT=1   a write writes the half instead
  *   FAIL_COUNT=F   appends a line to file F at the process's end: the number of calls, then how many of each
  *                  kind before the first block was written and from then on: "57 open=6+12 mmap=4+2 ..."
+ *
+ * fail_hold, for the program: 1: the next such call of a thread that is not the first is held; 2: it is, until 0.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,6 +27,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+_Atomic int fail_hold;
 
 static uintptr_t start, end;
 /* ftruncate and clone: libtare.so makes no such call, and this tells if it ever does. */
@@ -93,8 +97,13 @@ static int fails(enum kind kind, const void *caller)
 {
 	if ((uintptr_t)caller < start || (uintptr_t)caller >= end || !start)
 		return 0;
-	int n = ++calls;
+	int n = ++calls, armed = 1;
+
 	counts[kind][writes_blocks]++;
+	if (gettid() != getpid() && atomic_compare_exchange_strong(&fail_hold, &armed, 2)) {
+		while (fail_hold == 2)
+			usleep(100);
+	}
 	return at && n >= at && n < first_after;
 }
 

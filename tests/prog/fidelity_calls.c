@@ -146,6 +146,24 @@ static int exit_handlers(void)
 	return 6;
 }
 
+static void *outlives(void *main_thread)
+{
+	pthread_join((pthread_t)main_thread, NULL);
+	calls((void *)1000);
+	puts("alone");
+	return NULL;
+}
+
+/* The process goes on without its first thread. */
+static int main_ends(void)
+{
+	pthread_t thread;
+
+	calls((void *)1000);
+	pthread_create(&thread, NULL, outlives, (void *)pthread_self());
+	pthread_exit(NULL);
+}
+
 static void overflowed(int number)
 {
 	(void)number;
@@ -217,6 +235,7 @@ static const struct {
 	{ "jumps", jumps },
 	{ "exits", exits },
 	{ "exit_handlers", exit_handlers },
+	{ "main_ends", main_ends },
 	{ "stack_overflow", stack_overflow },
 	{ "closes", closes },
 	{ "deepbind", deepbind },

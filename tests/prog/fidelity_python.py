@@ -17,6 +17,9 @@ import time
 import traceback
 import warnings
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import process_state
+
 CASES = {}
 
 
@@ -27,26 +30,6 @@ def case(function):
 
 def leaf(n=0):
     return n
-
-
-def state():
-    """Environment but for the preload, descriptors, threads, children."""
-    for name in sorted(os.environ):
-        if not name.startswith("TARE_") and name not in ("LD_PRELOAD", "PWD"):
-            print(name, os.environ[name])
-    for fd in sorted(os.listdir("/proc/self/fd"), key=int)[:-1]:
-        print("fd", fd)
-    deadline = time.monotonic() + 10
-    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < deadline:
-        time.sleep(0.001)  # one that was joined has not left yet
-    print("threads", len(os.listdir("/proc/self/task")), threading.active_count())
-    for child in open("/proc/thread-self/children").read().split():
-        print("child", open(f"/proc/{child}/cmdline").read().split("\0"))
-    for number in range(1, 65):
-        with contextlib.suppress(ValueError, OSError):
-            print("signal", number, signal.getsignal(number))
-    print("umask", oct(os.umask(0o22)), "niceness", os.nice(0))
-    print("mask", signal.pthread_sigmask(signal.SIG_BLOCK, []))
 
 
 # -------------------------------------------------------------------------------- generators, async
@@ -134,6 +117,67 @@ def asynchronous():
     asyncio.run(main())
 
 
+# -------------------------------------------------------------------------------- exceptions
+
+
+@case
+def through_c():
+    """Python, C, Python, C, and an exception all the way back."""
+    import ctypes
+    import functools
+    import json
+    import operator
+    import re
+
+    class Fails:
+        def __lt__(self, other):
+            raise KeyError("lt")
+
+        def __hash__(self):
+            raise KeyError("hash")
+
+        def __index__(self):
+            raise KeyError("index")
+
+        def __iter__(self):
+            yield 1
+            raise KeyError("iter")
+
+        def __del__(self):
+            raise KeyError("del")
+
+    def fails(*arguments):
+        leaf()
+        raise KeyError("called")
+
+    seen = []
+    sys.unraisablehook = lambda arguments: seen.append(repr(arguments.exc_value))
+    for attempt in (
+        lambda: sorted([Fails(), Fails()]),
+        lambda: {Fails(): 1},
+        lambda: range(Fails()),
+        lambda: sum(Fails()),
+        lambda: list(map(fails, [1])),
+        lambda: functools.reduce(fails, [1, 2]),
+        lambda: sorted([2, 1], key=lambda n: sorted([n], key=fails)),
+        lambda: re.sub("a", fails, "a"),
+        lambda: json.dumps(object(), default=fails),
+        lambda: operator.methodcaller("get", 1)(functools.partial(fails)),
+        lambda: type("Made", (), {"__set_name__": fails})(),
+        lambda: eval("fails()", {"fails": fails}),
+    ):
+        try:
+            attempt()
+        except (KeyError, AttributeError) as error:
+            print(repr(error), traceback.format_exc().count("fails"))
+            error.__traceback__ = None
+    callback = ctypes.CFUNCTYPE(ctypes.c_int)(fails)
+    print(callback())
+    gc.collect()
+    print(sorted(seen))
+    sys.unraisablehook = sys.__unraisablehook__
+
+
 # -------------------------------------------------------------------------------- tracing, profiling
 
 
@@ -160,10 +204,8 @@ def profilers():
 
 @case
 def coverage():
-    try:
-        import coverage
-    except ImportError:
-        return
+    import coverage
+
     cover = coverage.Coverage(data_file=None)
     with cover.collect():
         exec(compile("def f(n):\n if n:\n  return 1\n return 2\nf(1)\n", __file__ + "x", "exec"))
@@ -518,10 +560,10 @@ def few_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, old)
 
 
-NOT_QUICK = ("many_threads", "multiprocess", "storm_of_1000", "few_descriptors")
+NOT_QUICK = ("coverage", "many_threads", "multiprocess", "storm_of_1000", "few_descriptors")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or [name for name in CASES if name not in NOT_QUICK]:
         print("==", name, flush=True)
         CASES[name]()
-    state()
+    process_state.show()

@@ -7,6 +7,8 @@ import warnings
 import torch
 from torch import nn
 
+import process_state
+
 device = sys.argv[1]
 CASES = {}
 torch.manual_seed(0)
@@ -201,18 +203,84 @@ class Numbers(torch.utils.data.Dataset):
         return torch.full((2,), float(i))
 
 
-@case
-def loader():
-    from torch.utils.data import DataLoader
+def batches(loader):
+    return [int(batch.sum()) for batch in loader]
 
-    for more in ({}, {"persistent_workers": True}):
-        data = DataLoader(Numbers(), batch_size=2, num_workers=2, **more)
-        for _ in range(2):
-            print([int(batch.sum()) for batch in data])
+
+@case
+def workers():
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=2, num_workers=2)
+    print(batches(loader), batches(loader))
+
+
+@case
+def persistent_workers():
+    options = {"num_workers": 2, "persistent_workers": True, "multiprocessing_context": "fork"}
+    for more in ({}, {"multiprocessing_context": "spawn"}):
+        loader = torch.utils.data.DataLoader(Numbers(), batch_size=2, **{**options, **more})
+        print(batches(loader), batches(loader))
+
+
+@case
+def dying_worker():
     try:
-        print([int(batch.sum()) for batch in DataLoader(Numbers(True), batch_size=2, num_workers=2)])
+        print(batches(torch.utils.data.DataLoader(Numbers(True), batch_size=2, num_workers=2)))
     except RuntimeError as error:
         print(type(error).__name__, "exited unexpectedly" in str(error))
+
+
+@case
+def threads():
+    """Backward from several threads at once, and backward in backward; a thread pool that infers."""
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (x,) = ctx.saved_tensors
+            with torch.enable_grad():
+                inner = x.detach().requires_grad_()
+                (inner**2).sum().backward()
+            return gradient * inner.grad
+
+    sums = [None] * 4
+
+    def run(i):
+        for _ in range(10):
+            x = torch.full((4,), float(i), device=device, requires_grad=True)
+            Nested.apply(x).sum().backward()
+        sums[i] = x.grad.sum().item()
+
+    started = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    print(sums if device == "cpu" else "")
+    net = model()
+    with ThreadPoolExecutor(4) as pool, torch.no_grad():
+        outs = list(pool.map(lambda n: net(torch.ones(n, 8, device=device)), range(1, 9)))
+    print([tuple(out.shape) for out in outs])
+
+
+@case
+def inductor():
+    """Compiled C++, by a compiler that is a child."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TARE_TEST_CACHE"]
+    net = model()
+    run = torch.compile(net)
+    for n in (4, 4):
+        out = run(torch.ones(n, 8, device=device))
+        out.sum().backward()
+        show(out)
+    del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    os.environ.pop("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR")  # an address
 
 
 @case
@@ -234,3 +302,4 @@ if __name__ == "__main__":
     for name in sys.argv[2:]:
         print("==", name, flush=True)
         CASES[name]()
+    process_state.show(threads=None)

@@ -1,8 +1,11 @@
-"""Calls leaf() a hundred times, then ends in the way that is asked for."""
+"""HOW [CALLS]: calls leaf() a hundred times, or so often, then ends in the way that is asked for."""
 
 import os
 import signal
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import process_state
 
 
 def leaf():
@@ -22,9 +25,10 @@ def crash():
 
 
 def end(how):
-    for _ in range(100):
+    for _ in range(int((sys.argv[2:] or [100])[0])):
         leaf()
     print("ends by", how, flush=True)
+    process_state.show()
     if how.startswith("SIG"):
         by_signal(getattr(signal, how))
     elif how == "exit3":
@@ -38,11 +42,12 @@ def end(how):
     elif how == "crash":
         crash()
     elif how == "exec":
-        os.execv(sys.executable, [sys.executable, __file__, "exit3"])
+        os.execv(sys.executable, [sys.executable, __file__, "exit3", *sys.argv[2:]])
     elif how == "thread":
         import threading
 
         threading.Thread(target=lambda: threading.Event().wait(), daemon=True).start()
+        process_state.show(threads=2)
 
 
 end(sys.argv[1])

@@ -4,6 +4,8 @@ import concurrent.futures
 import threading
 import time
 
+import process_state
+
 
 def leaf():
     return 1
@@ -36,3 +38,4 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+process_state.show(threads=2)
