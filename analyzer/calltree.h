@@ -19,17 +19,20 @@ enum { TREE_NONE, TREE_ROOT, TREE_OTHER };
 
 #define TREE_KIND_NONE 0xff /* of TREE_NONE, TREE_ROOT, TREE_OTHER */
 
+/* What is looked at for each event comes first; the size is a power of two. */
 struct tree_node {
+	uint64_t count, self; /* self: clock units */
 	/* What tells it from the other children of its parent: an event and its ids as in the trace. */
 	uint32_t parent, id, code, site;
 	uint8_t kind; /* enum trace_event_code */
 	uint16_t depth;
 	uint32_t index;            /* of id's definition */
 	uint32_t target;           /* itself, or the node that it is folded into */
-	uint32_t first, successor; /* guesses: its first child, the sibling that follows */
+	uint32_t successor, first; /* guesses: the sibling that follows, its first child */
 	uint32_t row;              /* of the operator table that it was last counted in */
-	uint64_t count, self;      /* self: clock units */
-};
+} __attribute__((aligned(16)));
+
+_Static_assert(sizeof(struct tree_node) == 64, "as it says");
 
 struct call_tree {
 	struct tree_node *nodes;

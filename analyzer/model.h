@@ -26,32 +26,36 @@
 
 /* An open span of a thread. The first of a thread's stack stands for the thread itself. */
 struct span {
+	/* Of all spans. The size is a power of two. */
 	uint64_t enter;
 	uint64_t child_end;    /* frames: when the last child ended, or the enter */
 	uint64_t child_weight; /* what the account had of its slot's weight then */
 	uint64_t inner;        /* taken by the spans below */
-	uint64_t bytes;        /* calls: copied */
-	uint64_t slot_mark;    /* calls: what the account had in `slot` before */
-	uint64_t weight_mark;  /* calls: of its weight */
 	uint32_t node;         /* of the call tree */
 	uint32_t last_child;
-	uint32_t slot;                  /* of the accounts */
-	uint32_t class;                 /* calls; 0: it has none */
+	uint32_t slot;  /* of the accounts */
+	uint8_t kind;   /* enum trace_event_code; TREE_KIND_NONE: the thread */
+	uint8_t flags;  /* enum span_flags */
+	uint8_t rate;   /* of the weights */
+	uint8_t step;   /* frames: of `code` */
+	uint32_t frame; /* the innermost frame on the stack, itself included; 0: none */
+	uint32_t class; /* calls; 0: it has none */
+
 	uint32_t code, site;            /* frames: the code that runs, the last site in it */
 	uint32_t user_code, user_site;  /* frames: the nearest user frame around */
 	const struct code_loops *loops; /* frames: of the code; NULL: none */
-	uint32_t loop_last; /* frames: the last site in a loop; 0: none in this activation */
-	uint32_t run_first; /* frames: of the thread's runs, the first that may be this frame's */
-	uint32_t frame;     /* the innermost frame on the stack, itself included; 0: none */
-	uint8_t kind;       /* enum trace_event_code; TREE_KIND_NONE: the thread */
-	uint8_t flags;      /* enum span_flags */
-	uint8_t rate;       /* of the weights */
-	uint8_t step;       /* frames: of `code` */
-	bool user;          /* frames: `code` is the user's */
-	bool two_calls;     /* frames: see code_call_site */
-	bool thrown;        /* frames: entered to throw, such as to close a generator */
-	bool importing;     /* in or below the interpreter's import machinery */
-};
+	uint32_t loop_last;   /* frames: the last site in a loop; 0: none in this activation */
+	uint32_t run_first;   /* frames: of the thread's runs, the first that may be this frame's */
+	bool user;            /* frames: `code` is the user's */
+	bool two_calls;       /* frames: see code_call_site */
+	bool thrown;          /* frames: entered to throw, such as to close a generator */
+	bool importing;       /* in or below the interpreter's import machinery */
+	uint64_t bytes;       /* calls: copied */
+	uint64_t slot_mark;   /* calls: what the account had in `slot` before */
+	uint64_t weight_mark; /* calls: of its weight */
+} __attribute__((aligned(16)));
+
+_Static_assert(sizeof(struct span) == 128, "as it says");
 
 enum span_flags {
 	SPAN_LOOSE = 1, /* an operator of which no leave is recorded */

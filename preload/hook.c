@@ -172,42 +172,43 @@ hook_begin(struct hook *hook, const void *frame, enum tare_source source)
 		return span;                                                                       \
 	} while (0)
 
-uint64_t hook_enter_CALL(struct hook *hook, const void *frame)
+TARE_HOT uint64_t hook_enter_CALL(struct hook *hook, const void *frame)
 {
 	ENTER(TARE_SOURCE_CUDA, CALL, tare_site(thread));
 }
 
-uint64_t hook_enter_LAUNCH(struct hook *hook, const void *frame, const void *stream)
+TARE_HOT uint64_t hook_enter_LAUNCH(struct hook *hook, const void *frame, const void *stream)
 {
 	ENTER(TARE_SOURCE_CUDA, LAUNCH, tare_site(thread), (uintptr_t)stream);
 }
 
-uint64_t hook_enter_COPY(struct hook *hook, const void *frame, const void *stream, unsigned kind,
-			 uint64_t bytes, const void *destination, const void *source)
+TARE_HOT uint64_t hook_enter_COPY(struct hook *hook, const void *frame, const void *stream,
+				  unsigned kind, uint64_t bytes, const void *destination,
+				  const void *source)
 {
 	ENTER(TARE_SOURCE_CUDA, COPY, tare_site(thread), (uintptr_t)stream, kind, bytes,
 	      (uintptr_t)destination, (uintptr_t)source);
 }
 
-uint64_t hook_enter_SET(struct hook *hook, const void *frame, const void *stream, uint64_t bytes,
-			const void *pointer)
+TARE_HOT uint64_t hook_enter_SET(struct hook *hook, const void *frame, const void *stream,
+				 uint64_t bytes, const void *pointer)
 {
 	ENTER(TARE_SOURCE_CUDA, SET, tare_site(thread), (uintptr_t)stream, bytes,
 	      (uintptr_t)pointer);
 }
 
-uint64_t hook_enter_MEMORY(struct hook *hook, const void *frame, const void *pointer,
-			   uint64_t bytes)
+TARE_HOT uint64_t hook_enter_MEMORY(struct hook *hook, const void *frame, const void *pointer,
+				    uint64_t bytes)
 {
 	ENTER(TARE_SOURCE_ALLOCATION, MEMORY, tare_site(thread), (uintptr_t)pointer, bytes);
 }
 
-uint64_t hook_enter_SYNC(struct hook *hook, const void *frame, const void *handle)
+TARE_HOT uint64_t hook_enter_SYNC(struct hook *hook, const void *frame, const void *handle)
 {
 	ENTER(TARE_SOURCE_CUDA, SYNC, tare_site(thread), (uintptr_t)handle);
 }
 
-void hook_leave(uint64_t span, int result, uint64_t value)
+TARE_HOT void hook_leave(uint64_t span, int result, uint64_t value)
 {
 	uint32_t depth = (uint32_t)(span - 1);
 	struct tare_thread *thread = tare_begin_leave();
@@ -259,7 +260,7 @@ static TARE_COLD void leave_with_stack(uint64_t span, const void *frame, int res
 	tare_end(thread);
 }
 
-void hook_leave_waited(uint64_t span, const void *frame, int result, uint64_t value)
+TARE_HOT void hook_leave_waited(uint64_t span, const void *frame, int result, uint64_t value)
 {
 	if (tare_likely(!stacks_on))
 		hook_leave(span, result, value);

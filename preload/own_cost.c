@@ -83,19 +83,16 @@ static double unit_ps(void)
 static void measure_start(struct trace_buffer *buffer)
 {
 	static struct trace_buffer scratch;
-	static uint8_t times[4 * START_SPANS], ids[8 * START_SPANS];
+	static uint8_t area[TRACE_TIMES_ROOM + 8 * START_SPANS];
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned round = 0; round < START_ROUNDS; round++) {
 		uint64_t start = tare_now();
 
 		scratch = (struct trace_buffer){
-			.times = times,
-			.ids = ids,
-			.time_next = times,
-			.id_next = ids,
-			.time_full = times + sizeof(times),
-			.id_full = ids + sizeof(ids),
+			.times = area,
+			.time_next = area,
+			.id_next = area + TRACE_TIMES_ROOM,
 			.file = &tare_process.file,
 			.live = &scratch.sink,
 			.last_time = start,

@@ -166,7 +166,7 @@ TARE_COLD struct tare_thread *tare_begin_leave_slow(void)
  * The outermost that is over decides: all within it are too, even where the stack still holds what
  * they left there. Else the innermost that runs: all around it do too.
  */
-uint32_t tare_ops_over(struct tare_thread *thread, const void *frame_address)
+TARE_HOT uint32_t tare_ops_over(struct tare_thread *thread, const void *frame_address)
 {
 	uint32_t over = 0;
 

@@ -36,8 +36,10 @@
 #include "traces/knobs.h"
 #include "traces/writer.h"
 
-#define TARE_EXPORT      __attribute__((visibility("default")))
-#define TARE_COLD        __attribute__((cold, noinline))
+#define TARE_EXPORT __attribute__((visibility("default")))
+#define TARE_COLD   __attribute__((cold, noinline))
+/* For what most events run through: such functions lie together, on few pages. */
+#define TARE_HOT         __attribute__((hot))
 #define tare_likely(x)   __builtin_expect(!!(x), 1)
 #define tare_unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -91,34 +93,39 @@ struct tare_gil_span {
 
 /* What a recording thread has, beyond its buffer. In mapped memory, zeroed at the thread's start. */
 struct tare_thread {
+	/* What most events want, in one cache line. */
 	struct trace_buffer *buffer;
-	uint8_t rest; /* state between events: TARE_ON; TARE_NEW during TARE_DELAY */
-	bool ends;    /* its thread is about to end */
+	uint8_t rest;           /* state between events: TARE_ON; TARE_NEW during TARE_DELAY */
+	bool ends;              /* its thread is about to end */
+	bool torch_thread_told; /* TORCH_THREAD is written */
 
 	/* Frames: what the trace's reader believes is the innermost Python code, see pyhooks/. */
-	void *frame;   /* interpreter frame of the innermost FRAME, or that | 1 where AT was last */
 	uint32_t code; /* id of its code, or of the last AT; 0: unknown */
+	void *frame;   /* interpreter frame of the innermost FRAME, or that | 1 where AT was last */
 	uintptr_t stack;     /* C stack address of the innermost frame hook */
 	void *python_thread; /* PyThreadState, once seen; NULL on threads that never ran Python */
 
 	/* Operators (taps). */
-	uint32_t op_count; /* open operators in `ops` */
-	uint32_t op_base; /* of them, those that belong to spans further out: not to be closed now */
-	uint32_t section_open;  /* in a section or a node: sites are its own */
 	uint64_t next_sequence; /* torch's sequence number when last looked at, + 1; 0: not yet */
-	bool torch_thread_told; /* TORCH_THREAD is written */
-	uint32_t ranges_open;   /* user ranges whose begin is in this trace */
-	uint32_t gil_count, op_span_count;
+	uint32_t op_count;      /* open operators in `ops` */
+	uint32_t op_base; /* of them, those that belong to spans further out: not to be closed now */
+	uint32_t section_open; /* in a section or a node: sites are its own */
+	uint32_t gil_count;    /* spans in `gil_spans` */
+
+	/* CUDA. */
+	int32_t device; /* current device as last told by DEVICE */
+	uint32_t call; /* depth of the innermost open call of the CUDA runtime or driver; 0: none */
+	uint32_t correlation;       /* the last that was told */
+	struct tare_stacks *stacks; /* native ones that it had last, see stacks.c; NULL: none yet */
+
+	uint32_t ranges_open; /* user ranges whose begin is in this trace */
+	uint32_t op_span_count;
 	struct tare_open_op ops[TARE_OPEN_OPS_MAX];
 	struct tare_op_span op_spans[TARE_OPEN_OPS_MAX];
 	struct tare_gil_span gil_spans[TARE_GIL_SPANS_MAX];
-
-	/* CUDA. */
-	int32_t device;             /* current device as last told by DEVICE */
-	struct tare_stacks *stacks; /* native ones that it had last, see stacks.c; NULL: none yet */
-	uint32_t call; /* depth of the innermost open call of the CUDA runtime or driver; 0: none */
-	uint32_t correlation; /* the last that was told */
 };
+
+_Static_assert(offsetof(struct tare_thread, device) == 64, "as it says");
 
 struct tare_tls {
 	uint8_t state;          /* enum tare_state */
@@ -131,10 +138,10 @@ extern __thread struct tare_tls tare_tls
 
 /* Of the process. Written at start-up and in a forked child only. */
 struct tare_process {
-	struct trace_file file;
 	uint32_t layers; /* enum tare_layer bits that are on */
 	bool verbose;
-};
+	struct trace_file file; /* of which the beginning, with the clock, shares a cache line */
+} __attribute__((aligned(64)));
 
 extern struct tare_process tare_process __attribute__((visibility("hidden")));
 

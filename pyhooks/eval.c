@@ -120,7 +120,7 @@ TARE_COLD static void leave_unknown(struct tare_thread *thread, uint64_t now, ui
 	thread->section_open = 0;
 }
 
-static void *frame_hook(void *python_thread, void *frame, int throwflag)
+TARE_HOT static void *frame_hook(void *python_thread, void *frame, int throwflag)
 {
 	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
 	struct tare_thread *thread;

@@ -19,11 +19,11 @@ typedef void *python_eval(void *thread, void *frame, int throwflag);
  */
 /* clang-format off */
 #define PYTHON_FUNCTIONS(FUNCTION) \
+	FUNCTION(void *, eval_default, (void *thread, void *frame, int throwflag), "_PyEval_EvalFrameDefault", NULL) \
 	FUNCTION(const char *, version_text, (void), "Py_GetVersion", NULL) \
 	FUNCTION(void *, main_interpreter, (void), "PyInterpreterState_Main", NULL) \
 	FUNCTION(python_eval *, get_eval, (void *interpreter), "_PyInterpreterState_GetEvalFrameFunc", NULL) \
 	FUNCTION(void, set_eval, (void *interpreter, python_eval *), "_PyInterpreterState_SetEvalFrameFunc", NULL) \
-	FUNCTION(void *, eval_default, (void *thread, void *frame, int throwflag), "_PyEval_EvalFrameDefault", NULL) \
 	FUNCTION(void *, gilstate_thread, (void), "PyGILState_GetThisThreadState", NULL) \
 	FUNCTION(void *, unchecked_thread, (void), "_PyThreadState_UncheckedGet", "PyThreadState_GetUnchecked") \
 	FUNCTION(int, is_finalizing, (void), "_Py_IsFinalizing", "Py_IsFinalizing") \
@@ -52,6 +52,7 @@ enum python_instruction {
 
 #define PYTHON_UNIT_BYTES 2u /* _Py_CODEUNIT */
 
+/* What a frame wants comes first, in one cache line, eval_default included. */
 struct python {
 	/* Offsets in bytes; 0: there is no such field. */
 	uint32_t thread_interpreter;
@@ -64,16 +65,19 @@ struct python {
 	uint32_t code_extra; /* code object → struct python_extras */
 	enum python_instruction instruction;
 
-	uint32_t version;      /* 0x030b: 3.11 */
-	uint32_t full_version; /* 0x030b07: 3.11.7 */
 	ptrdiff_t extra_index; /* ours */
-	void *interpreter;     /* the main one, the only one that is looked at */
-	void *code_type;
 
 #define FUNCTION_(result, field, arguments, name, other) result(*field) arguments;
 	PYTHON_FUNCTIONS(FUNCTION_)
 #undef FUNCTION_
-};
+
+	void *interpreter; /* the main one, the only one that is looked at */
+	void *code_type;
+	uint32_t version;      /* 0x030b: 3.11 */
+	uint32_t full_version; /* 0x030b07: 3.11.7 */
+} __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct python, eval_default) < 64, "one cache line");
 
 extern struct python python;
 

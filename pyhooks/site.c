@@ -43,7 +43,7 @@ uint64_t site_of_frame(struct tare_thread *thread, void *python_thread, const vo
 	return (uint64_t)(python_frame_offset(frame) + 1);
 }
 
-uint64_t site_now(struct tare_thread *thread, void *python_thread, bool gil_held)
+TARE_HOT uint64_t site_now(struct tare_thread *thread, void *python_thread, bool gil_held)
 {
 	/* What holds the GIL is known for sure; a thread may have had other thread states before. */
 	if (gil_held)

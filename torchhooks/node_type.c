@@ -127,7 +127,7 @@ static uint32_t python_type(struct tare_thread *thread, const uint64_t *node)
 					    learn_python_class(thread, object[OBJECT_TYPE]);
 }
 
-uint32_t node_type(struct tare_thread *thread, const uint64_t *node)
+TARE_HOT uint32_t node_type(struct tare_thread *thread, const uint64_t *node)
 {
 	struct id_found found = id_cache_find(&types, node[0]);
 

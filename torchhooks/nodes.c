@@ -40,7 +40,8 @@ struct node_span {
 	struct ops_around ops;
 };
 
-static void node_enter(struct node_span *span, const uint64_t *node, const void *frame_address)
+TARE_HOT static void node_enter(struct node_span *span, const uint64_t *node,
+				const void *frame_address)
 {
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
 	struct node_facts facts;
@@ -66,7 +67,7 @@ static void node_enter(struct node_span *span, const uint64_t *node, const void 
 	tare_end(thread);
 }
 
-static void node_leave(struct node_span *span)
+TARE_HOT static void node_leave(struct node_span *span)
 {
 	struct tare_thread *thread;
 
@@ -84,12 +85,15 @@ static evaluate_function *evaluate_real = evaluate_resolve;
 
 TARE_EXPORT evaluate_function SYMBOL_EVALUATE;
 
-void SYMBOL_EVALUATE(void *engine, void *graph_task, void *node, void *inputs, void *queue)
+TARE_HOT void SYMBOL_EVALUATE(void *engine, void *graph_task, void *node, void *inputs, void *queue)
 {
+	if (!torch.ops_by_tap && !torch.ops_by_record_function) {
+		evaluate_real(engine, graph_task, node, inputs, queue);
+		return;
+	}
 	__attribute__((cleanup(node_leave))) struct node_span span = { .open = false };
 
-	if (torch.ops_by_tap || torch.ops_by_record_function)
-		node_enter(&span, node, __builtin_frame_address(0));
+	node_enter(&span, node, __builtin_frame_address(0));
 	evaluate_real(engine, graph_task, node, inputs, queue);
 }
 

@@ -24,13 +24,16 @@ __attribute__((used,
 	       visibility("hidden"))) void *(*tap_real)(void *result,
 							uint8_t scope) = step_callbacks_resolve;
 
+/* Also while it is not known yet. A byte of its own for the stub below. */
+__attribute__((visibility("hidden"))) bool tap_wanted = true;
+
 /*
  * Scope 0 is FUNCTION. A stub in assembly, because the registers are wanted as the caller left them,
  * and because the jump at its end must be one. Lays out a struct tap_frame.
  */
 /* clang-format off */
 __asm__(
-	".pushsection .text.tap, \"ax\", @progbits\n"
+	".pushsection .text.hot.tap, \"ax\", @progbits\n"
 	".globl " STRING(SYMBOL_STEP_CALLBACKS) "\n"
 	".type " STRING(SYMBOL_STEP_CALLBACKS) ", @function\n"
 	".p2align 4\n"
@@ -38,6 +41,8 @@ __asm__(
 	".cfi_startproc\n"
 	"	testb %sil, %sil\n"
 	"	jne 1f\n"
+	"	cmpb $0, tap_wanted(%rip)\n"
+	"	je 1f\n"
 	"	pushq %rbp\n"
 	".cfi_def_cfa_offset 16\n"
 	".cfi_offset %rbp, -16\n"
@@ -71,7 +76,7 @@ TARE_COLD static void tap_first(void)
 			"each operator, at the dispatcher's call of getStepCallbacksUnlessEmpty");
 }
 
-void tap_operator(const struct tap_frame *frame)
+TARE_HOT void tap_operator(const struct tap_frame *frame)
 {
 	const void *frame_address = tap_frame_address(frame);
 	struct tare_thread *thread;
@@ -120,7 +125,7 @@ uint64_t tap_calibrate(struct tare_thread *thread)
 {
 	char result[104];
 
-	torch.found = torch.ops_by_tap = torch.tap_fired = true;
+	torch.found = torch.ops_by_tap = torch.tap_fired = tap_wanted = true;
 	tap_real = no_callbacks;
 	thread->section_open = 1;
 	step_callbacks(result, 0);

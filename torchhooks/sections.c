@@ -122,7 +122,7 @@ static inline void section_enter(struct tare_thread *thread, const void *frame_a
 }
 
 /* Native code is about to take the GIL. Returns the time, or 0 where nothing is recorded. */
-static uint64_t callback_enter(void *python_thread, const void *frame_address)
+TARE_HOT static uint64_t callback_enter(void *python_thread, const void *frame_address)
 {
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
 	uint32_t index;
@@ -146,7 +146,7 @@ static uint64_t callback_enter(void *python_thread, const void *frame_address)
 }
 
 /* It has the GIL. */
-static void callback_has_gil(uint64_t before)
+TARE_HOT static void callback_has_gil(uint64_t before)
 {
 	struct tare_thread *thread = before ? tare_begin_leave() : NULL;
 
@@ -156,7 +156,7 @@ static void callback_has_gil(uint64_t before)
 	}
 }
 
-static void *hook_save(void)
+TARE_HOT static void *hook_save(void)
 {
 	const void *frame_address = __builtin_frame_address(0);
 	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
@@ -196,7 +196,7 @@ static inline uint32_t section_ending(struct tare_thread *thread, uintptr_t here
 	return thread->gil_count;
 }
 
-static void hook_restore(void *python_thread)
+TARE_HOT static void hook_restore(void *python_thread)
 {
 	struct tare_thread *thread;
 	uint64_t before, after;
@@ -225,7 +225,7 @@ static void hook_restore(void *python_thread)
 	tare_end(thread);
 }
 
-static void hook_acquire(void *python_thread)
+TARE_HOT static void hook_acquire(void *python_thread)
 {
 	uint64_t before = callback_enter(python_thread, __builtin_frame_address(0));
 
@@ -243,7 +243,7 @@ static int hook_ensure(void)
 	return state;
 }
 
-static void release(void)
+TARE_HOT static void release(void)
 {
 	struct tare_thread *thread = tare_begin_leave();
 
@@ -257,7 +257,7 @@ static void release(void)
 	tare_end(thread);
 }
 
-static void hook_release(void *python_thread)
+TARE_HOT static void hook_release(void *python_thread)
 {
 	release();
 	real_release(python_thread);

@@ -13,6 +13,7 @@
 #include "torchhooks/torch.h"
 
 #define SUSPICIOUS_SECTIONS 64u
+#define ATTEMPTS_MAX        8u
 
 struct torch torch;
 
@@ -134,6 +135,7 @@ static void set_up(void)
 	}
 	tare_note_layer("ops.range", ranges_register() ? 1 : 2,
 			"record_function, by RecordFunction");
+	__atomic_store_n(&tap_wanted, torch.ops_by_tap, __ATOMIC_SEQ_CST);
 }
 
 void torchhooks_library_loaded(void)
@@ -144,7 +146,7 @@ void torchhooks_library_loaded(void)
 	    !(tare_process.layers & (TARE_LAYER_OPS | TARE_LAYER_OPS_RECORD_FUNCTION)))
 		return;
 	if (torch_loaded("libtorch_cpu.so") && torch_loaded("libtorch_python.so") &&
-	    !__atomic_exchange_n(&torch.found, true, __ATOMIC_RELAXED))
+	    !__atomic_exchange_n(&torch.found, true, __ATOMIC_SEQ_CST))
 		set_up();
 	errno = saved_errno;
 }
@@ -167,12 +169,17 @@ void torch_not_found_yet(void)
 	static uint32_t attempts;
 	uint8_t state = tare_tls.state;
 
-	if (state == TARE_INSIDE || attempts >= 8)
+	if (state == TARE_INSIDE)
 		return;
-	attempts++;
 	tare_tls.state = TARE_INSIDE;
 	torchhooks_library_loaded();
 	tare_tls.state = state;
+	if (++attempts < ATTEMPTS_MAX)
+		return;
+	/* Another thread may be setting up just now. */
+	__atomic_store_n(&tap_wanted, false, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&torch.found, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&tap_wanted, true, __ATOMIC_SEQ_CST);
 }
 
 /* Ids stay; what they stand for is written again, see id_cache.h. */

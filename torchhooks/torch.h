@@ -47,6 +47,9 @@ extern struct torch torch __attribute__((visibility("hidden")));
 /* Handle of a library, if it is loaded. set_up.c */
 void *torch_loaded(const char *soname);
 
+/* Whether the tap has anything to do, operator_tap.c. */
+extern bool tap_wanted __attribute__((visibility("hidden")));
+
 /* An operator came through the tap while nothing was set up. set_up.c */
 void torch_not_found_yet(void);
 

@@ -51,6 +51,20 @@ static inline __attribute__((always_inline)) uint8_t *put_varint(uint8_t *out, u
 }
 
 /*
+ * The same for numbers of which one never knows whether they take one byte or two: no branch to guess.
+ * May write one byte more than it takes.
+ */
+static inline __attribute__((always_inline)) uint8_t *put_varint_short(uint8_t *out, uint64_t value)
+{
+	unsigned two = value >= 0x80;
+
+	if (__builtin_expect(value >= 0x4000, 0))
+		return put_varint(out, value);
+	put_u16(out, (uint16_t)((value & 0x7f) | two << 7 | (value >> 7) << 8));
+	return out + 1 + two;
+}
+
+/*
  * Reads a varint in [in, end) to *value. Returns the byte behind it, or NULL where it is cut off or
  * longer than 64 bits.
  */

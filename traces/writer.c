@@ -47,6 +47,7 @@
 #define BUFFER_ZSTD_OFFSET    ((BUFFER_SCRATCH_OFFSET + SCRATCH_BYTES + 63) / 64 * 64)
 #define BUFFER_BYTES          (BUFFER_ZSTD_OFFSET + ZSTD_BYTES)
 
+_Static_assert(offsetof(struct trace_buffer, others) < 64, "one cache line");
 _Static_assert(sizeof(struct trace_live) <= 256 &&
 		       256 + TRACE_TIMES_ROOM + TRACE_IDS_ROOM + TRACE_DEFS_ROOM <=
 			       TRACE_SLOT_BYTES,
@@ -361,7 +362,7 @@ static void block_start(struct trace_buffer *buffer, uint64_t block)
 	__atomic_store_n(&live->first_time, buffer->last_time, __ATOMIC_RELEASE);
 	__atomic_store_n(&live->block, block, __ATOMIC_RELEASE);
 	buffer->time_next = buffer->times;
-	buffer->id_next = buffer->ids;
+	buffer->id_next = trace_ids(buffer);
 	buffer->events = 0;
 }
 
@@ -371,9 +372,6 @@ static void buffer_stop(struct trace_buffer *buffer)
 	buffer->stopped = true;
 	buffer->live = &buffer->sink;
 	buffer->times = buffer->scratch;
-	buffer->ids = buffer->scratch + TRACE_TIMES_ROOM;
-	buffer->time_full = buffer->times + TRACE_TIMES_ROOM - TRACE_TIME_RESERVE;
-	buffer->id_full = buffer->ids + TRACE_IDS_ROOM - TRACE_ID_RESERVE;
 	block_start(buffer, 0);
 }
 
@@ -390,12 +388,12 @@ static void block_write(struct trace_buffer *buffer)
 		.depth = live->depth,
 		.events = buffer->events,
 		.times_bytes = (uint32_t)(buffer->time_next - buffer->times),
-		.ids_bytes = (uint32_t)(buffer->id_next - buffer->ids),
+		.ids_bytes = (uint32_t)(buffer->id_next - trace_ids(buffer)),
 	};
 
 	if (!buffer->events)
 		return;
-	size_t bytes = frame_build(buffer, &frame, buffer->times, buffer->ids);
+	size_t bytes = frame_build(buffer, &frame, buffer->times, trace_ids(buffer));
 	if (!frame_append(buffer->file, buffer->scratch, bytes)) {
 		if (trace_file_stopped(buffer->file)) {
 			buffer_stop(buffer);
@@ -506,10 +504,7 @@ static struct trace_buffer *slot_create(struct trace_file *file)
 	buffer->file = file;
 	buffer->live = buffer->mapping = live;
 	buffer->times = (uint8_t *)live + 256;
-	buffer->ids = buffer->times + TRACE_TIMES_ROOM;
-	buffer->defs = buffer->ids + TRACE_IDS_ROOM;
-	buffer->time_full = buffer->times + TRACE_TIMES_ROOM - TRACE_TIME_RESERVE;
-	buffer->id_full = buffer->ids + TRACE_IDS_ROOM - TRACE_ID_RESERVE;
+	buffer->defs = trace_ids(buffer) + TRACE_IDS_ROOM;
 	buffer->scratch = (uint8_t *)buffer + BUFFER_SCRATCH_OFFSET;
 	buffer->zstd = compressor((uint8_t *)buffer + BUFFER_ZSTD_OFFSET);
 	if (!slot_number(file, &buffer->slot)) {
@@ -521,7 +516,7 @@ static struct trace_buffer *slot_create(struct trace_file *file)
 	header->slot = buffer->slot;
 	header->times_offset = (uint32_t)(buffer->times - (uint8_t *)live);
 	header->times_room = TRACE_TIMES_ROOM;
-	header->ids_offset = (uint32_t)(buffer->ids - (uint8_t *)live);
+	header->ids_offset = (uint32_t)(trace_ids(buffer) - (uint8_t *)live);
 	header->ids_room = TRACE_IDS_ROOM;
 	header->defs_offset = (uint32_t)(buffer->defs - (uint8_t *)live);
 	header->defs_room = TRACE_DEFS_ROOM;

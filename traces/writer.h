@@ -34,18 +34,18 @@
 #define TRACE_TIME_RESERVE (4 * VARINT_BYTES_MAX)
 #define TRACE_ID_RESERVE   (2 * TRACE_FIELDS_MAX * VARINT_BYTES_MAX)
 
+/* What an event reads and writes comes first, in one cache line. */
 struct trace_buffer {
-	uint8_t *time_next, *time_full; /* at or past *_full: the block is written out */
-	uint8_t *id_next, *id_full;
+	uint8_t *time_next, *id_next;
+	uint8_t *times; /* start of the times that are written now; the ids lie behind, see trace_ids */
+	struct trace_live *live;
 	uint64_t last_time;
 	uint32_t depth;  /* spans open now */
 	uint32_t events; /* in this block */
 	uint32_t thread; /* number of the thread that has this buffer; 0: none */
 	bool stopped;    /* the file has stopped: what is put goes nowhere */
 	bool others;     /* what is put is of others' time: writing a block is no event in it */
-	struct trace_live *live;
 	struct trace_file *file;
-	uint8_t *times, *ids;       /* starts of the areas that are written now */
 	struct trace_live *mapping; /* the slot in the file; == live until stopped */
 	uint8_t *defs;
 	uint8_t *scratch; /* where a frame is put together */
@@ -55,9 +55,6 @@ struct trace_buffer {
 };
 
 struct trace_file {
-	char path[PATH_MAX];
-	dev_t device;
-	ino_t inode;
 	struct trace_header *header; /* the first page, mapped */
 	uint64_t bytes; /* appended, or about to be by some thread; updated atomically */
 	uint64_t max_bytes;
@@ -65,6 +62,9 @@ struct trace_file {
 	uint32_t threads;    /* numbers given so far, updated atomically */
 	uint32_t clock_shift;
 	bool clock_is_tsc;
+	dev_t device;
+	ino_t inode;
+	char path[PATH_MAX];
 	struct trace_buffer *slots[TRACE_SLOTS_MAX];
 	uint32_t slots_taken[TRACE_SLOTS_MAX]; /* 1: in use; updated atomically */
 	uint32_t slot_count;                   /* updated atomically */
@@ -144,16 +144,13 @@ uint64_t trace_buffer_long_step(struct trace_buffer *buffer, uint64_t step);
 /* Adds a record (a struct record_NAME) to the definitions. Returns false where it was not kept. */
 bool trace_define(struct trace_buffer *buffer, unsigned type, const void *record);
 
-/* Makes what was put visible to a reader of the file: one aligned store, after the contents. */
-static inline void trace_publish(struct trace_buffer *buffer)
+static inline uint8_t *trace_ids(const struct trace_buffer *buffer)
 {
-	uint64_t times = (uint64_t)(buffer->time_next - buffer->times);
-	uint64_t ids = (uint64_t)(buffer->id_next - buffer->ids);
-
-	__atomic_store_n(&buffer->live->lengths, times | ids << 32, __ATOMIC_RELEASE);
+	return buffer->times + TRACE_TIMES_ROOM;
 }
 
-static inline __attribute__((always_inline)) void trace_put_event(struct trace_buffer *buffer,
+/* Returns whether the block is to be written out now. */
+static inline __attribute__((always_inline)) bool trace_put_event(struct trace_buffer *buffer,
 								  uint64_t now, unsigned code,
 								  const uint64_t *fields,
 								  unsigned count)
@@ -163,21 +160,19 @@ static inline __attribute__((always_inline)) void trace_put_event(struct trace_b
 	if (__builtin_expect(step >= TRACE_LONG_STEP, 0))
 		step = trace_buffer_long_step(buffer, step);
 	buffer->last_time += step;
-	buffer->time_next = put_varint(buffer->time_next, step);
+	uint8_t *time = put_varint_short(buffer->time_next, step);
 	uint8_t *id = put_varint(buffer->id_next, fields[0] << TRACE_CODE_BITS | code);
 	for (unsigned i = 1; i < count; i++)
 		id = put_varint(id, fields[i]);
+	buffer->time_next = time;
 	buffer->id_next = id;
 	buffer->events++;
-	trace_publish(buffer);
-}
-
-static inline __attribute__((always_inline)) void trace_after_put(struct trace_buffer *buffer)
-{
-	if (__builtin_expect(buffer->time_next >= buffer->time_full ||
-				     buffer->id_next >= buffer->id_full,
-			     0))
-		trace_buffer_flush(buffer);
+	/* Makes it visible to a reader of the file: one aligned store, after the contents. */
+	uint64_t times = (uint64_t)(time - buffer->times), ids = (uint64_t)(id - trace_ids(buffer));
+	__atomic_store_n(&buffer->live->lengths, times | ids << 32, __ATOMIC_RELEASE);
+	return __builtin_expect(times >= TRACE_TIMES_ROOM - TRACE_TIME_RESERVE ||
+					ids >= TRACE_IDS_ROOM - TRACE_ID_RESERVE,
+				0);
 }
 
 /*
@@ -189,8 +184,9 @@ static inline __attribute__((always_inline)) void trace_after_put(struct trace_b
 		const uint64_t trace_fields_[] = { __VA_ARGS__ };                                  \
 		_Static_assert(sizeof(trace_fields_) / sizeof(uint64_t) == TRACE_FIELDS_##NAME,    \
 			       "fields of " #NAME);                                                \
-		trace_put_event(buffer, now, TRACE_##NAME, trace_fields_, TRACE_FIELDS_##NAME);    \
-		trace_after_put(buffer);                                                           \
+		if (trace_put_event(buffer, now, TRACE_##NAME, trace_fields_,                      \
+				    TRACE_FIELDS_##NAME))                                          \
+			trace_buffer_flush(buffer);                                                \
 	} while (0)
 
 #define trace_enter(buffer, now, NAME, ...)                                                        \

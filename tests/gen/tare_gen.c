@@ -421,8 +421,8 @@ static void define_stack(struct trace_buffer *buffer)
 static void gpu_put(unsigned code, uint64_t time, const uint64_t *fields)
 {
 	kind_counts[code]++;
-	trace_put_event(gpu, time, code, fields, trace_event_descs[code].field_count);
-	trace_after_put(gpu);
+	if (trace_put_event(gpu, time, code, fields, trace_event_descs[code].field_count))
+		trace_buffer_flush(gpu);
 }
 
 static void gpu_work(uint64_t time, uint64_t what, uint64_t duration, uint64_t correlation,
@@ -509,9 +509,9 @@ static void write_step(struct thread *thread, const struct step *step)
 	if (kind == TRACE_KIND_SPAN)
 		thread->depths[thread->open++] = buffer->depth++;
 	thread->spans += kind == TRACE_KIND_SPAN || kind == TRACE_KIND_LOOSE;
-	trace_put_event(buffer, thread->time, step->code, fields,
-			trace_event_descs[step->code].field_count);
-	trace_after_put(buffer);
+	if (trace_put_event(buffer, thread->time, step->code, fields,
+			    trace_event_descs[step->code].field_count))
+		trace_buffer_flush(buffer);
 	if (gpu && step->code == TRACE_LAUNCH)
 		gpu_launched(thread);
 }
