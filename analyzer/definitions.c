@@ -120,6 +120,9 @@ static void load_function(struct definitions *definitions, const struct record_F
 	function->name = text(definitions, record->name);
 	function->library = text(definitions, record->library);
 	function->category = record->category;
+	function->is_graph = !strncmp(function->name, "cudaGraphLaunch", 15);
+	function->is_host_function = !strncmp(function->name, "cudaLaunchHostFunc", 18);
+	function->is_per_thread = strstr(function->name, "_ptsz");
 }
 
 static void load_thread(struct definitions *definitions, const struct record_THREAD *record)

@@ -24,18 +24,18 @@ void graph_launched(struct model *model, const struct model_thread *thread, uint
 	struct graph_launches *launches = &model->graph;
 	const struct op_context *context =
 		thread->context_count ? &thread->contexts[thread->context_count - 1] : NULL;
-	const char *name = model->definitions.functions[function].name;
+	const struct def_function *called = &model->definitions.functions[function];
 
-	if (model->definitions.functions[function].category == TRACE_CATEGORY_CAPTURE) {
-		launches->counts.captures += !strncmp(name, "cudaStreamBegin", 15);
+	if (called->category == TRACE_CATEGORY_CAPTURE) {
+		launches->counts.captures += !strncmp(called->name, "cudaStreamBegin", 15);
 		return;
 	}
 	if (thread->wait.capturing)
 		return;
 	launches->counts.launches++;
-	launches->counts.graphs += !strncmp(name, "cudaGraphLaunch", 15);
-	launches->counts.host_functions += !strncmp(name, "cudaLaunchHostFunc", 18);
-	launches->counts.default_stream += !stream && !strstr(name, "_ptsz");
+	launches->counts.graphs += called->is_graph;
+	launches->counts.host_functions += called->is_host_function;
+	launches->counts.default_stream += !stream && !called->is_per_thread;
 	launches->hash =
 		launches->hash * HASH_FACTOR +
 		hash_mix(function,
