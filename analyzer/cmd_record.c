@@ -21,11 +21,11 @@
 #include "analyzer/memory.h"
 #include "analyzer/message.h"
 #include "analyzer/options.h"
+#include "analyzer/outcome.h"
 #include "traces/knobs.h"
 #include "traces/layout.h"
 #include "traces/reader.h"
 
-#define LISTED_MAX  8u
 #define OPTION_KNOB 0x100 /* + enum knob_id */
 #define OPTION_ROOM 32
 
@@ -246,77 +246,6 @@ static void calibrate_first(const struct request *request, const char *library)
 	free(python);
 }
 
-/* ------------------------------------------------------------------------------- outcome */
-
-static void say_trace(const char *path)
-{
-	struct trace_header header = { .stopped = TRACE_STOP_NONE };
-	char size[TEXT_NUMBER_ROOM];
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &status) != 0) {
-		complain("trace: %s (gone: %s)", path, strerror(errno));
-	} else {
-		bool known = pread(fd, &header, sizeof(header), 0) == sizeof(header);
-		/* That TARE_DURATION is over is as was asked for. */
-		const char *reason = known && header.stopped != TRACE_STOP_DURATION ?
-					     trace_stop_text(&header) :
-					     NULL;
-		const char *error = reason && header.stop_errno ? strerror((int)header.stop_errno) :
-								  NULL;
-
-		text_bytes(size, (double)status.st_size);
-		complain("trace: %s (%s)%s%s%s%s", path, size, reason ? "; it ends early: " : "",
-			 reason ? reason : "", error ? ": " : "", error ? error : "");
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Reads the journal, says what is in it, and what is not. */
-static void say_outcome(const struct request *request, FILE *journal)
-{
-	unsigned traces = 0, failures = 0;
-	char *line = NULL, *first_failure = NULL;
-	size_t room = 0;
-	ssize_t length;
-
-	while ((length = getline(&line, &room, journal)) > 0) {
-		int at = 0, error;
-
-		if (line[length - 1] == '\n')
-			line[length - 1] = '\0';
-		if (sscanf(line, "opened %*d %n", &at), at) {
-			if (traces++ < LISTED_MAX)
-				say_trace(line + at);
-		} else if (sscanf(line, "failed %*d %d %n", &error, &at) == 1 && at) {
-			if (!failures++ &&
-			    asprintf(&first_failure, "%s: %s", line + at, strerror(error)) < 0)
-				first_failure = NULL;
-		}
-	}
-	if (traces > LISTED_MAX)
-		complain("and %u traces more, %u in all", traces - LISTED_MAX, traces);
-	if (failures)
-		complain("no trace of %u process%s: cannot create %s", failures,
-			 failures > 1 ? "es" : "", first_failure ? first_failure : "the file");
-	if (!traces && !failures) {
-		const char *layers = getenv(KNOB_PREFIX "LAYERS");
-		const char *obstacle = launch_obstacle(request->command[0]);
-
-		if (obstacle)
-			complain("no trace: %s %s", request->command[0], obstacle);
-		else if (layers && strcmp(layers, "none") == 0)
-			complain("no trace: " KNOB_PREFIX "LAYERS is none");
-		else
-			complain(
-				"no trace: no Python from 3.9 on and no CUDA runtime call was seen");
-	}
-	free(first_failure);
-	free(line);
-}
-
 int cmd_record(int argc, char **argv)
 {
 	const struct argp argp = {
@@ -329,6 +258,7 @@ int cmd_record(int argc, char **argv)
 	char journal_path[PATH_MAX];
 	const char *temporary = getenv("TMPDIR");
 	struct request request = { .command = NULL };
+	struct watch watch = { .journal = -1 };
 	int status, error;
 
 	if (options_parse(&argp, ARGP_IN_ORDER, argc, argv, &request, &status) != 0)
@@ -343,7 +273,7 @@ int cmd_record(int argc, char **argv)
 		return STATUS_WRONG;
 	}
 	calibrate_first(&request, library);
-	free(library);
+	watch.library = library;
 
 	snprintf(journal_path, sizeof(journal_path), "%s/tare-journal-XXXXXX",
 		 temporary && *temporary ? temporary : "/tmp");
@@ -355,14 +285,16 @@ int cmd_record(int argc, char **argv)
 		warn("%s: %s: where the traces are will not be said", journal_path,
 		     strerror(errno));
 
-	status = launch_run(request.command, &error);
+	watch.journal = fd;
+	status = launch_run(request.command, &watch, &error);
 	if (error)
 		complain("cannot run %s: %s", request.command[0], strerror(error));
 	if (journal) {
 		if (!error)
-			say_outcome(&request, journal);
+			outcome_say(journal, request.command[0], &watch);
 		fclose(journal);
 		unlink(journal_path);
 	}
+	free(library);
 	return status;
 }

@@ -85,7 +85,7 @@ static void run(char **argv, const sigset_t *mask, int pipe_end)
 	_exit(told && error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN);
 }
 
-int launch_run(char **argv, int *error_p)
+int launch_run(char **argv, struct watch *watch, int *error_p)
 {
 	sigset_t block, old;
 	int ends[2], status, error = 0;
@@ -113,8 +113,10 @@ int launch_run(char **argv, int *error_p)
 		error = 0;
 	close(ends[0]);
 	if (pid > 0) {
+		watch_start(watch, pid);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
+		watch_stop(watch);
 	}
 	*error_p = error;
 	if (error)
@@ -143,43 +145,107 @@ bool launch_find_command(const char *command, char path[PATH_MAX])
 	return false;
 }
 
-/* Whether an ELF file names a dynamic linker. */
-static bool is_static(int fd, const Elf64_Ehdr *header)
+#define SCRIPTS_MAX 4 /* a script may name another one */
+
+/* The dynamic linker that an ELF file names; "": none. False: it cannot be read. */
+static bool read_linker(int fd, const Elf64_Ehdr *header, char linker[PATH_MAX])
 {
+	*linker = '\0';
 	for (unsigned i = 0; i < header->e_phnum; i++) {
 		Elf64_Phdr segment;
 		off_t at = (off_t)(header->e_phoff + (uint64_t)i * header->e_phentsize);
 
-		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment) ||
-		    segment.p_type == PT_INTERP)
+		if (pread(fd, &segment, sizeof(segment), at) != sizeof(segment))
 			return false;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		size_t length = segment.p_filesz < PATH_MAX ? segment.p_filesz : PATH_MAX;
+		if (!length || pread(fd, linker, length, (off_t)segment.p_offset) < (ssize_t)length)
+			return false;
+		linker[length - 1] = '\0';
+		break;
 	}
 	return true;
 }
 
-const char *launch_obstacle(const char *command)
+static const char *elf_obstacle(int fd, const Elf64_Ehdr *header)
 {
-	const char *obstacle = NULL;
-	char path[PATH_MAX];
+	char linker[PATH_MAX];
+
+	if (header->e_ident[EI_CLASS] == ELFCLASS32)
+		return "is a 32-bit program, and libtare.so a 64-bit one; a 64-bit Python is wanted";
+	if (header->e_machine != EM_X86_64)
+		return "is a program for another kind of processor than libtare.so, run by an emulator; "
+		       "a Python for this one is wanted";
+	if (!read_linker(fd, header, linker))
+		return NULL;
+	if (!*linker)
+		return "is linked statically, so LD_PRELOAD does not reach it; a Python that is linked "
+		       "dynamically is wanted";
+	if (strstr(linker, "ld-musl"))
+		return "is built for musl, and libtare.so for glibc; a Python for glibc is wanted (with "
+		       "containers: an image that is not Alpine's)";
+	return NULL;
+}
+
+/* What the kernel would run in its place: of "#!/usr/bin/env python3" that. False: it is no script. */
+static bool script_interpreter(int fd, char path[PATH_MAX])
+{
+	char line[PATH_MAX], *word, *rest = line;
+	ssize_t length = pread(fd, line, sizeof(line) - 1, 0);
+	bool found = false;
+
+	if (length < 2 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[length] = '\0';
+	line[2 + strcspn(line + 2, "\n")] = '\0';
+	rest += 2;
+	while ((word = strsep(&rest, " \t"))) {
+		const char *name = strrchr(word, '/');
+
+		if (!*word || (found && *word == '-'))
+			continue; /* env -S */
+		if (!launch_find_command(word, path))
+			return found;
+		found = true;
+		if (!name || strcmp(name, "/env") != 0)
+			break;
+	}
+	return found;
+}
+
+static const char *file_obstacle(int fd)
+{
 	struct stat status;
 	Elf64_Ehdr header;
 
-	if (!launch_find_command(command, path))
-		return NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
 	if ((fstat(fd, &status) == 0 && status.st_mode & (S_ISUID | S_ISGID)) ||
 	    fgetxattr(fd, "security.capability", NULL, 0) > 0)
-		obstacle = "runs with privileges of its own (setuid, setgid or capabilities), "
-			   "where the dynamic linker ignores LD_PRELOAD";
-	else if (pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
-		 memcmp(header.e_ident, ELFMAG, SELFMAG) == 0) {
-		if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
-			obstacle = "is a program for another kind of processor";
-		else if (is_static(fd, &header))
-			obstacle = "is linked statically, so LD_PRELOAD does not reach it";
+		return "runs with privileges of its own (setuid, setgid or capabilities), where the "
+		       "dynamic linker ignores LD_PRELOAD; put 'tare record' behind it, as in "
+		       "'sudo tare record ...', or take the privileges off a copy";
+	if (pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) == 0)
+		return elf_obstacle(fd, &header);
+	return NULL;
+}
+
+char *launch_obstacle(const char *command)
+{
+	const char *obstacle = NULL;
+	char path[PATH_MAX], *out = NULL;
+	bool script = launch_find_command(command, path);
+
+	for (unsigned i = 0; script && !obstacle && i < SCRIPTS_MAX; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			return NULL;
+		obstacle = file_obstacle(fd);
+		if (obstacle && asprintf(&out, "%s %s", path, obstacle) < 0)
+			out = NULL;
+		script = !obstacle && script_interpreter(fd, path);
+		close(fd);
 	}
-	close(fd);
-	return obstacle;
+	return out;
 }

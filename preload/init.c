@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "preload/join.h"
+#include "preload/journal.h"
 #include "preload/process.h"
 #include "preload/stacks.h"
 
@@ -172,6 +173,7 @@ static void python_ready(void)
 	const char *all = python.get_version(); /* "3.11.7 (main, ...) [GCC ...]" */
 	text_add_bytes(&text, all, strcspn(all, " "));
 	tare_note_info("python", version);
+	journal_add("python", version);
 	for (unsigned i = 0; i < SOURCE_COUNT; i++)
 		sources[i].python_ready();
 }
@@ -272,6 +274,7 @@ __attribute__((constructor)) static void process_start(void)
 	__register_atfork(NULL, NULL, fork_child, &__dso_handle);
 	process_set_mode(process.knobs.layers ? PROCESS_IDLE : PROCESS_OFF);
 	find_python();
+	journal_loaded();
 }
 
 /* Threads may still run and record; exec, _exit and signals do not come here. */

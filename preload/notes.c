@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "preload/join.h"
+#include "preload/journal.h"
 #include "preload/process.h"
 
-#define NOTES_MAX 64u
+#define NOTES_MAX    64u
+#define LAYER_FAILED 2u
 
 struct note {
 	bool complete; /* set last, atomically */
@@ -73,6 +75,17 @@ static bool already_noted(bool is_layer, const char *key, unsigned state, const 
 	return false;
 }
 
+static void journal_failed(const struct note *note)
+{
+	char line[sizeof(note->key) + sizeof(note->value) + 2];
+	struct text text = text_in(line, sizeof(line));
+
+	text_add(&text, note->key);
+	text_add(&text, ": ");
+	text_add(&text, note->value);
+	journal_add("layer", line);
+}
+
 static void note_add(bool is_layer, const char *key, unsigned state, const char *value)
 {
 	if (already_noted(is_layer, key, state, value))
@@ -88,6 +101,8 @@ static void note_add(bool is_layer, const char *key, unsigned state, const char 
 	note->is_layer = is_layer;
 	note->state = (uint8_t)state;
 	__atomic_store_n(&note->complete, true, __ATOMIC_RELEASE);
+	if (is_layer && state == LAYER_FAILED)
+		journal_failed(note);
 
 	if (tare_tls.thread && (tare_tls.state == TARE_ON || tare_tls.state == TARE_INSIDE)) {
 		uint8_t state_before = tare_tls.state;

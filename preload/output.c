@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "preload/join.h"
+#include "preload/journal.h"
 #include "preload/process.h"
 #include "traces/version.h"
 
@@ -133,31 +134,6 @@ static bool make_folder(const char *path)
 	return mkdir(folder, 0777) == 0 || errno == EEXIST;
 }
 
-/* For `tare record`: one line "opened PID PATH" or "failed PID ERRNO PATH". */
-static void journal_add(const char *path, int error)
-{
-	char line[PATH_MAX + 64];
-	struct text text = text_in(line, sizeof(line));
-
-	if (!*process.knobs.journal)
-		return;
-	text_add(&text, error ? "failed " : "opened ");
-	text_add_number(&text, (uint64_t)getpid());
-	text_add(&text, " ");
-	if (error) {
-		text_add_number(&text, (uint64_t)error);
-		text_add(&text, " ");
-	}
-	text_add(&text, path);
-	text_add(&text, "\n");
-	int fd = open(process.knobs.journal, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return;
-	if (write(fd, line, text_length(&text)) < 0)
-		error = errno;
-	close(fd);
-}
-
 static int create(void)
 {
 	char base_room[PATH_MAX], room[PATH_MAX];
@@ -180,7 +156,10 @@ static int create(void)
 			break;
 		}
 	}
-	journal_add(name.start, error);
+	if (error)
+		journal_error(error, name.start);
+	else
+		journal_add("opened", name.start);
 	tare_verbose(error ? "cannot create the trace " : "trace: ", name.start);
 	return error;
 }

@@ -74,8 +74,7 @@ static void sys_close(int fd)
 	syscall(SYS_close, fd);
 }
 
-/* Whether a file may have so many bytes: SIGXFSZ would kill the program. */
-static bool file_limit_allows(uint64_t bytes)
+bool trace_limit_allows(uint64_t bytes)
 {
 	struct rlimit limit;
 
@@ -108,7 +107,7 @@ static int file_open_append(struct trace_file *file, uint64_t more, int flags, i
 
 		if (bytes > file->max_bytes) {
 			trace_file_stop(file, TRACE_STOP_MAX_BYTES, 0);
-		} else if (!file_limit_allows(LARGEST(bytes, (uint64_t)status.st_size + more))) {
+		} else if (!trace_limit_allows(LARGEST(bytes, (uint64_t)status.st_size + more))) {
 			trace_file_stop(file, TRACE_STOP_FILE_LIMIT, 0);
 		} else {
 			*fd_p = fd;
@@ -168,7 +167,7 @@ int trace_file_create(struct trace_file *file, const char *path, struct trace_cl
 	};
 	header.crc = crc32c(0, &header, offsetof(struct trace_header, crc));
 	memset(text + text_bytes, 0, sizeof(text) - text_bytes);
-	if (!file_limit_allows(header.header_bytes + 4 * LIVE_FRAME_BYTES))
+	if (!trace_limit_allows(header.header_bytes + 4 * LIVE_FRAME_BYTES))
 		return EFBIG;
 
 	int fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);

@@ -111,6 +111,9 @@ void trace_file_lost(struct trace_file *file, uint64_t events);
 /* Of a thread nothing is recorded. */
 void trace_file_unseen(struct trace_file *file);
 
+/* Whether any file may have so many bytes: else SIGXFSZ would kill the program. */
+bool trace_limit_allows(uint64_t bytes);
+
 static inline bool trace_file_stopped(const struct trace_file *file)
 {
 	return __atomic_load_n(&file->header->stopped, __ATOMIC_RELAXED) != TRACE_STOP_NONE;
