@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/display.h"
 #include "analyzer/headline.h"
 #include "analyzer/ledger_view.h"
 #include "analyzer/mainloop.h"
@@ -14,7 +15,15 @@
 
 int cmd_ops(int argc, char **argv);
 
-enum { OPTION_BY = 0x100, OPTION_SORT, OPTION_TOP, OPTION_NESTED, OPTION_LOOP, OPTION_DEVICE };
+enum {
+	OPTION_BY = 0x100,
+	OPTION_SORT,
+	OPTION_TOP,
+	OPTION_NESTED,
+	OPTION_LOOP,
+	OPTION_PER_PASS,
+	OPTION_DEVICE
+};
 
 static const struct argp_option ops_options[] = {
 	{ "by", OPTION_BY, "KEYS", 0,
@@ -22,14 +31,16 @@ static const struct argp_option ops_options[] = {
 	  "several with commas (op,site)",
 	  0 },
 	{ "sort", OPTION_SORT, "KEY", 0,
-	  "total, fixed, wait, python, framework, library, launch, copy, memory, gil, first, device, calls, launches, "
-	  "name",
+	  "total, share, fixed, wait, python, framework, library, launch, copy, memory, gil, first, pass, device, "
+	  "calls, launches, name: the largest mean, sum or number first",
 	  0 },
 	{ "top", OPTION_TOP, "N", 0, "So many rows; 0: all (text: 40, else all)", 0 },
 	{ "nested", OPTION_NESTED, NULL, 0,
 	  "Also operators inside others: how often, and in which; their times are not known", 0 },
 	{ "loop", OPTION_LOOP, "FILE:LINE", 0,
-	  "Calls a pass are of this loop, not of the main loop", 0 },
+	  "All that is said of a pass is of this loop, not of the main loop", 0 },
+	{ "per-pass", OPTION_PER_PASS, NULL, 0,
+	  "Times in text are sums of a pass, not medians of a call (JSON and CSV have both)", 0 },
 	{ "device", OPTION_DEVICE, NULL, 0,
 	  "Also what devices did: kernels and device time a call (mean), from a kernel's launch to its start "
 	  "(median); wants a trace with the layer gpu",
@@ -44,7 +55,7 @@ struct arguments {
 	const char *sort;
 	const char *loop;
 	long top;
-	bool nested, device;
+	bool nested, device, per_pass;
 };
 
 static error_t parse_groups(struct arguments *arguments, const char *by, struct argp_state *state)
@@ -97,6 +108,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NESTED: arguments->nested = true; return 0;
 	case OPTION_DEVICE: arguments->device = true; return 0;
+	case OPTION_PER_PASS: arguments->per_pass = true; return 0;
 	case OPTION_LOOP:
 		if (!strchr(argument, ':'))
 			return options_wrong(state, "--loop wants FILE:LINE, not '%s'", argument);
@@ -104,6 +116,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
+}
+
+static void print_heading(const struct arguments *arguments, struct model *model)
+{
+	printf("%scost by %s, %s", output_style(STYLE_HEADING), arguments->by,
+	       arguments->per_pass ? "µs in a pass" : "median µs a call");
+	if (model->main_loop) {
+		const struct loop_node *loop = &model->loops.nodes[model->main_loop];
+		char *place = loop_text(model, loop->code, loop->loop);
+		char *safe = text_escape(place ? place : "?");
+
+		printf(arguments->per_pass ? " of %s" : "; a pass is of %s", safe);
+		free(safe);
+		free(place);
+	}
+	printf("%s\n", output_style(STYLE_PLAIN));
 }
 
 static int print(const struct arguments *arguments, struct run *run)
@@ -118,20 +146,25 @@ static int print(const struct arguments *arguments, struct run *run)
 					     main_loop_find(model);
 	if (arguments->loop && !model->main_loop)
 		return complain("no loop ran at %s", arguments->loop);
-	op_view_make(&view, model, arguments->group, arguments->nested);
+	if (arguments->per_pass && !main_loop_passes(model))
+		return complain("there is no main loop, or its passes cannot be told apart: --loop "
+				"FILE:LINE chooses one");
+	op_view_make(&view, model, arguments->group,
+		     (arguments->nested ? VIEW_NESTED : 0) |
+			     (arguments->trace.format == FORMAT_TEXT ? VIEW_TEXT : 0));
 	op_view_sort(&view, arguments->sort);
+	view.per_pass = arguments->per_pass;
 	view.device = arguments->device || arguments->trace.format != FORMAT_TEXT;
 	struct table *table =
 		op_view_table(&view, (unsigned)top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
 	case FORMAT_TEXT:
 		headline_print(run);
-		printf("%scost by %s, median µs a call%s\n", output_style(STYLE_HEADING),
-		       arguments->by, output_style(STYLE_PLAIN));
+		print_heading(arguments, model);
 		table_print_text(table, NULL, stdout);
-		if (table_rows(table) < view.count - 1)
+		if (op_view_hidden(&view, (unsigned)top))
 			printf("… %u more; --top 0 shows all\n",
-			       view.count - 1 - table_rows(table));
+			       op_view_hidden(&view, (unsigned)top));
 		if (arguments->device && !device_known(&model->devices))
 			printf("what devices did is unknown: recorded without the layer gpu\n");
 		break;

@@ -151,13 +151,13 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	output_json(json);
 }
 
-static void print_ops(const struct table *ops, unsigned all)
+static void print_ops(const struct table *ops, unsigned hidden)
 {
 	printf("\n%scost by operator, median µs a call%s\n", output_style(STYLE_HEADING),
 	       output_style(STYLE_PLAIN));
 	table_print_text(ops, "", stdout);
-	if (table_rows(ops) < all)
-		printf("  … and %u more: tare ops, or --top 0\n", all - table_rows(ops));
+	if (hidden)
+		printf("  … and %u more: tare ops, or --top 0\n", hidden);
 }
 
 static void print_main_loop(struct model *model, uint32_t main_loop)
@@ -183,7 +183,7 @@ static void print_syncs(const struct syncs *syncs)
 	syncs_print_hints(syncs, SYNC_ROWS);
 }
 
-static void print_text(const struct run *run, const struct table *ops, unsigned all,
+static void print_text(const struct run *run, const struct table *ops, unsigned hidden,
 		       const struct syncs *syncs, const struct advice_list *advice)
 {
 	struct model *model = &run->chosen->model;
@@ -194,8 +194,8 @@ static void print_text(const struct run *run, const struct table *ops, unsigned 
 	settings_print(syncs);
 	ledger_print(model);
 	devices_print(model);
-	if (all)
-		print_ops(ops, all);
+	if (table_rows(ops))
+		print_ops(ops, hidden);
 	print_syncs(syncs);
 	graph_print(syncs);
 	advice_print(advice);
@@ -228,11 +228,11 @@ static int print(const struct arguments *arguments, const struct run *run)
 	syncs_make(&syncs, model, main_loop);
 	advice_make(&advice, model, &syncs);
 	/* People want to see operators first; programs get all there is to group by. */
-	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, false);
+	op_view_make(&view, model, text ? GROUP_OP : GROUP_OP | GROUP_SITE, text ? VIEW_TEXT : 0);
 	view.device = !text;
 	struct table *ops = op_view_table(&view, top, ledger_parts_of(model).program.wall);
 	switch (arguments->trace.format) {
-	case FORMAT_TEXT: print_text(run, ops, view.count - 1, &syncs, &advice); break;
+	case FORMAT_TEXT: print_text(run, ops, op_view_hidden(&view, top), &syncs, &advice); break;
 	case FORMAT_JSON: print_json(run, ops, &syncs, &advice); break;
 	case FORMAT_CSV: table_print_csv(ops, stdout); break;
 	}

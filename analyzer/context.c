@@ -125,8 +125,9 @@ static void end_segment(struct model *model, struct model_thread *thread,
 	};
 	uint32_t row = row_of(model, context);
 
-	op_table_add(&model->op_table, row, &sample);
-	loops_operator(model, thread, row);
+	bool counts = op_table_add(&model->op_table, row, &sample);
+
+	loops_operator(model, thread, row, counts ? &sample : NULL);
 }
 
 /* The program is past its start-up when its own code first leads to an operator. */

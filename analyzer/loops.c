@@ -383,7 +383,8 @@ void loops_left(struct model *model, struct model_thread *thread, uint64_t now)
 
 /* ---------------------------------------------------------------- what is in them */
 
-void loops_operator(struct model *model, struct model_thread *thread, uint32_t row)
+void loops_operator(struct model *model, struct model_thread *thread, uint32_t row,
+		    const struct op_sample *sample)
 {
 	struct loops *loops = &model->loops;
 	const struct model_thread *looping =
@@ -401,7 +402,8 @@ void loops_operator(struct model *model, struct model_thread *thread, uint32_t r
 		loops->cell_count += !loops->cell_count;
 		at = loops->cell_count++;
 		memory_grow(loops->cells, at, loops->cell_room);
-		loops->cells[at] = (struct loop_cell){ node, loops->row_cells[row], 0 };
+		loops->cells[at] =
+			(struct loop_cell){ .node = node, .next = loops->row_cells[row] };
 		loops->row_cells[row] = at;
 	} else if (before) {
 		/* To the front: calls repeat. */
@@ -410,6 +412,8 @@ void loops_operator(struct model *model, struct model_thread *thread, uint32_t r
 		loops->row_cells[row] = at;
 	}
 	loops->cells[at].calls++;
+	if (sample)
+		op_sum_add(&model->op_table, &loops->cells[at].sum, sample);
 }
 
 void loops_step(struct model *model, const struct model_thread *thread, const struct span *caller,
@@ -447,6 +451,23 @@ uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node)
 		if (loops_is_in(loops, loops->cells[at].node, node))
 			calls += loops->cells[at].calls;
 	return calls;
+}
+
+uint64_t loops_parts(const struct loops *loops, const struct op_table *table, uint32_t row,
+		     uint32_t node, double parts[OP_PART_COUNT])
+{
+	uint64_t timed = 0;
+
+	for (uint32_t at = row < loops->row_room ? loops->row_cells[row] : 0; at;
+	     at = loops->cells[at].next) {
+		const struct op_sum *sum = &loops->cells[at].sum;
+
+		if (!sum->timed || !loops_is_in(loops, loops->cells[at].node, node))
+			continue;
+		op_sum_parts(table, &table->rows[row], sum, parts);
+		timed += sum->timed;
+	}
+	return timed;
 }
 
 static void note_launches(struct loops *loops, uint32_t row)

@@ -19,6 +19,7 @@
 #include "analyzer/graph.h"
 #include "analyzer/hash.h"
 #include "analyzer/histogram.h"
+#include "analyzer/optable.h"
 #include "analyzer/ledger.h"
 
 struct model;
@@ -89,6 +90,7 @@ struct loop_carry {
 struct loop_cell {
 	uint32_t node, next;
 	uint64_t calls;
+	struct op_sum sum;
 };
 
 struct loops {
@@ -120,8 +122,9 @@ void loops_left(struct model *model, struct model_thread *thread, uint64_t now);
 void loops_step(struct model *model, const struct model_thread *thread, const struct span *caller,
 		uint32_t code);
 
-/* A call that belongs to that row of the operator table has ended. */
-void loops_operator(struct model *model, struct model_thread *thread, uint32_t row);
+/* A call that belongs to that row of the operator table has ended. `sample`: its times; NULL: they do not count. */
+void loops_operator(struct model *model, struct model_thread *thread, uint32_t row,
+		    const struct op_sample *sample);
 
 /* What came before was start-up. */
 void loops_startup(struct model *model, uint64_t now);
@@ -133,3 +136,7 @@ bool loops_is_in(const struct loops *loops, uint32_t node, uint32_t outer);
 
 /* At the end: how many calls of a row of the operator table were in that loop, or further in. */
 uint64_t loops_calls(const struct loops *loops, uint32_t row, uint32_t node);
+
+/* The parts of such calls, added to `parts`; returns of how many, the rest does not count. */
+uint64_t loops_parts(const struct loops *loops, const struct op_table *table, uint32_t row,
+		     uint32_t node, double parts[OP_PART_COUNT]);

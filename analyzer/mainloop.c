@@ -205,6 +205,13 @@ double main_loop_ns(struct model *model, uint32_t number)
 	return model_ns(model, fmax((double)node->time - weight, 0));
 }
 
+uint64_t main_loop_passes(const struct model *model)
+{
+	const struct loop_node *node = &model->loops.nodes[model->main_loop];
+
+	return model->main_loop && node->passes_known ? node->passes : 0;
+}
+
 static double pass_mean_ns(struct model *model, uint32_t number)
 {
 	const struct loop_node *node = &model->loops.nodes[number];

@@ -36,6 +36,9 @@ uint32_t loop_line(const struct model *model, uint32_t code, uint32_t loop);
 /* Of all its passes, without what tare itself took where that is known. */
 double main_loop_ns(struct model *model, uint32_t node);
 
+/* How many passes the model's main loop had; 0: it has none, or they cannot be told apart. */
+uint64_t main_loop_passes(const struct model *model);
+
 /* What the process did in all passes. False where it was not summed up. */
 bool main_loop_ledger(struct model *model, uint32_t node, struct ledger *ledger);
 

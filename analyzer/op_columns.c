@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/mainloop.h"
 #include "analyzer/opview.h"
 
 /* COLUMN(ID, key, title, format, drop) in the order of JSON and text. */
@@ -25,6 +26,7 @@
 	COLUMN(THREAD_TEXT, NULL, "thread", COLUMN_TEXT, 0)                                        \
 	COLUMN(CALLS, "calls", "calls", COLUMN_COUNT, 0)                                           \
 	COLUMN(CALLS_PER_PASS, "calls_per_pass", "a pass", COLUMN_REAL, 0)                         \
+	COLUMN(PASS_TOTAL, "pass_ns.total", "in a pass", COLUMN_TIME, 8)                           \
 	COLUMN(LAUNCHES, "launches", "launches", COLUMN_COUNT, 9)                                  \
 	COLUMN(KERNELS, "kernels_per_call", "kernels", COLUMN_REAL, 0)                             \
 	COLUMN(DEVICE, "device_ns", "device", COLUMN_US, 0)                                        \
@@ -33,10 +35,12 @@
 	COLUMN(FIRST, "first_ns", "first", COLUMN_TIME, 10)
 
 #define TAIL_COLUMNS(COLUMN)                                                                       \
+	COLUMN(FLOOR, "floor_ns", "floor", COLUMN_US, 8)                                           \
+	COLUMN(FLOOR_BASIS, "floor_basis", NULL, COLUMN_TEXT, 0)                                   \
 	COLUMN(TOTAL, "total_ns", "total", COLUMN_TIME, 5)                                         \
 	COLUMN(SHARE, "share", "share", COLUMN_PERCENT, 0)
 
-/* PART(name, title, drop): text shows the median. */
+/* PART(name, title, drop): text shows the median of a call, or the sum of a pass. */
 #define PART_COLUMNS(PART)                                                                         \
 	PART(python, "python", 3)                                                                  \
 	PART(framework, "framework", 3)                                                            \
@@ -49,16 +53,26 @@
 	PART(wait, "wait", 0)
 
 enum {
-#define PART_(name, title, drop) COLUMN_##name##_p10, COLUMN_##name##_median, COLUMN_##name##_mean,
+#define PART_(name, title, drop)                                                                   \
+	COLUMN_##name##_p10, COLUMN_##name##_median, COLUMN_##name##_mean, COLUMN_##name##_pass,
 	COLUMNS(COLUMN_NUMBER) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_NUMBER) COLUMNS_ALL,
 #undef PART_
 };
 
-static const struct column columns[] = {
-#define PART_(name, title, drop)                                                                   \
+#define PART_COLUMN(name, median, pass, drop)                                                      \
 	{ #name "_ns.p10", NULL, COLUMN_US, 0, false },                                            \
-		{ #name "_ns.median", title, COLUMN_US, drop, false },                             \
-		{ #name "_ns.mean", NULL, COLUMN_US, 0, false },
+		{ #name "_ns.median", median, COLUMN_US, drop, false },                            \
+		{ #name "_ns.mean", NULL, COLUMN_US, 0, false },                                   \
+		{ "pass_ns." #name, pass, COLUMN_US, drop, false },
+
+static const struct column columns[] = {
+#define PART_(name, title, drop) PART_COLUMN(name, title, NULL, drop)
+	COLUMNS(COLUMN_DESCRIPTION) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_DESCRIPTION)
+#undef PART_
+};
+
+static const struct column columns_per_pass[] = {
+#define PART_(name, title, drop) PART_COLUMN(name, NULL, title, drop)
 	COLUMNS(COLUMN_DESCRIPTION) PART_COLUMNS(PART_) TAIL_COLUMNS(COLUMN_DESCRIPTION)
 #undef PART_
 };
@@ -183,6 +197,68 @@ static void set_device(struct table *table, const struct model *model, const str
 				 model_ns(model, histogram_percentile(&row->delays, 0.5)));
 }
 
+/* What is at many places at once. */
+static void set_nowhere(struct table *table, const char *name)
+{
+	static const unsigned places[] = { COLUMN_SITE, COLUMN_SITE_FUNCTION, COLUMN_USER,
+					   COLUMN_MODULE_TEXT, COLUMN_THREAD_TEXT };
+
+	table_set_text(table, COLUMN_NAME, name);
+	for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++)
+		table_set_blank(table, places[i]);
+}
+
+/* Of the main loop, or the one that was named. */
+static void set_pass(struct table *table, const struct model *model, const struct op_stats *row)
+{
+	double passes = (double)main_loop_passes(model);
+
+	if (passes <= 0)
+		return;
+	table_set_number(table, COLUMN_CALLS_PER_PASS, (double)row->loop_calls / passes);
+	if (row->loop_calls && !row->pass_known)
+		return;
+	for (unsigned i = 0; i < sizeof(part_columns) / sizeof(*part_columns); i++)
+		if (!row->loop_calls || part_known(model, row, part_columns[i].part))
+			table_set_number(table, part_columns[i].column + 3,
+					 model_ns(model, row->pass[part_columns[i].part] / passes));
+	table_set_number(table, COLUMN_PASS_TOTAL,
+			 model_ns(model, (row->pass[OP_fixed] + row->pass[OP_wait]) / passes));
+}
+
+/* The way to the operator is this row's own, whatever the data; of the rest it is the least. */
+static void set_floor(struct table *table, const struct model *model, const struct op_stats *row)
+{
+	const struct op_floor *floor = row->floor;
+	double python = 0;
+	char basis[160];
+
+	if (!row->on_cpu)
+		return;
+	if (!floor) {
+		table_set_text(table, COLUMN_FLOOR_BASIS,
+			       "unknown: at no place it was called often enough");
+		return;
+	}
+	if (!floor->known) {
+		snprintf(
+			basis, sizeof(basis),
+			"unknown: %lu calls at %u places took about the same, of small data or all "
+			"of large",
+			floor->calls, floor->places);
+	} else {
+		snprintf(
+			basis, sizeof(basis),
+			"lowest decile of %lu calls at %u places, where it took least; sizes are not "
+			"in a trace",
+			floor->calls, floor->places);
+		if (row->python_samples)
+			python = histogram_percentile(&row->parts[OP_python], 0.5);
+		table_set_number(table, COLUMN_FLOOR, model_ns(model, python + floor->least));
+	}
+	table_set_text(table, COLUMN_FLOOR_BASIS, basis);
+}
+
 static void add_row(struct table *table, const struct op_view *view, const struct op_stats *row,
 		    double wall)
 {
@@ -200,11 +276,12 @@ static void add_row(struct table *table, const struct op_view *view, const struc
 	}
 	if (!row->several_kinds)
 		table_set_text(table, COLUMN_KIND, kinds[row->key.kind]);
-	set_places(table, view, row);
-	if (model->main_loop && model->loops.nodes[model->main_loop].passes_known)
-		table_set_number(table, COLUMN_CALLS_PER_PASS,
-				 (double)row->loop_calls /
-					 (double)model->loops.nodes[model->main_loop].passes);
+	if (row->op && row->key.kind == OP_KIND_SECTION && view->flags & VIEW_TEXT)
+		set_nowhere(table, row->op);
+	else
+		set_places(table, view, row);
+	set_pass(table, model, row);
+	set_floor(table, model, row);
 	table_set_number(table, COLUMN_LAUNCHES, (double)row->launches);
 	table_set_number(table, COLUMN_TOTAL, model_ns(model, row->total));
 	if (row->first_time)
@@ -216,12 +293,49 @@ static void add_row(struct table *table, const struct op_view *view, const struc
 		set_device(table, model, row);
 }
 
+/* What the rows add up to, those that are not shown too. Medians do not. */
+static void add_total(struct table *table, const struct op_view *view, double wall)
+{
+	const struct model *model = view->model;
+	struct op_stats all = { 0 };
+
+	for (uint32_t i = 1; i < view->count; i++) {
+		const struct op_stats *row = &view->rows[i];
+
+		if (row->parent)
+			continue;
+		all.calls += row->calls;
+		all.loop_calls += row->loop_calls;
+		all.launches += row->launches;
+		all.total += row->total;
+		all.pass_known |= row->pass_known;
+		for (unsigned part = 0; part < OP_PART_COUNT; part++)
+			all.pass[part] += row->pass[part];
+	}
+	table_add_row(table);
+	for (unsigned column = 0; column < COLUMNS_ALL; column++)
+		table_set_blank(table, column);
+	set_nowhere(table, "all");
+	table_set_number(table, COLUMN_CALLS, (double)all.calls);
+	table_set_number(table, COLUMN_LAUNCHES, (double)all.launches);
+	set_pass(table, model, &all);
+	table_set_number(table, COLUMN_TOTAL, model_ns(model, all.total));
+	/* Threads that run at once take more than the clock. */
+	if (wall > 0 && all.total <= wall)
+		table_set_number(table, COLUMN_SHARE, all.total / wall);
+}
+
 struct table *op_view_table(const struct op_view *view, unsigned top, double wall)
 {
-	struct table *table = table_new(columns, COLUMNS_ALL);
+	struct table *table = table_new(view->per_pass ? columns_per_pass : columns, COLUMNS_ALL);
+	bool text = view->flags & VIEW_TEXT;
+	unsigned shown = top ? view->count - 1 - op_view_hidden(view, top) : view->count - 1;
 	uint32_t count = view->count - 1;
 
-	for (uint32_t i = 1; i <= count && (!top || i <= top); i++)
-		add_row(table, view, &view->rows[i], wall);
+	for (uint32_t i = 1; i <= count; i++)
+		if (!top || i <= top || (text && i > count - (shown - top)))
+			add_row(table, view, &view->rows[i], wall);
+	if (text && count > 1)
+		add_total(table, view, wall);
 	return table;
 }

@@ -56,14 +56,14 @@ uint32_t op_table_row(struct op_table *table, const struct op_key *key)
 	return table->count++;
 }
 
-static struct op_cell *cell_of(struct op_table *table, struct op_row *row, uint32_t class)
+static struct op_cell *cell_of(struct op_table *table, uint32_t *list, uint32_t class)
 {
-	for (uint32_t i = row->cells; i; i = table->cells[i].next)
+	for (uint32_t i = *list; i; i = table->cells[i].next)
 		if (table->cells[i].class == class)
 			return &table->cells[i];
 	memory_grow(table->cells, table->cell_count, table->cell_room);
-	table->cells[table->cell_count] = (struct op_cell){ .class = class, .next = row->cells };
-	row->cells = table->cell_count;
+	table->cells[table->cell_count] = (struct op_cell){ .class = class, .next = *list };
+	*list = table->cell_count;
 	return &table->cells[table->cell_count++];
 }
 
@@ -186,7 +186,16 @@ void op_table_finish(struct op_table *table)
 			flush(table->rows[i].distribution);
 }
 
-void op_table_add(struct op_table *table, uint32_t number, const struct op_sample *sample)
+static void add_to_times(struct op_times *times, const struct op_sample *sample)
+{
+	times->gil += sample->gil;
+	if (sample->framework != OP_UNKNOWN)
+		times->framework += sample->framework;
+	if (sample->python != OP_UNKNOWN)
+		times->python += sample->python;
+}
+
+bool op_table_add(struct op_table *table, uint32_t number, const struct op_sample *sample)
 {
 	struct op_row *row = &table->rows[number];
 	bool first = !row->has_first;
@@ -196,23 +205,19 @@ void op_table_add(struct op_table *table, uint32_t number, const struct op_sampl
 		row->first_time = sample->time;
 	row->launches += sample->launches;
 	for (uint32_t i = 0; i < sample->call_count; i++) {
-		struct op_cell *cell = cell_of(table, row, sample->calls[i].class);
+		struct op_cell *cell = cell_of(table, &row->cells, sample->calls[i].class);
 
 		*(first ? &cell->first_calls : &cell->calls) += sample->calls[i].count;
 		*(first ? &cell->first_sum : &cell->sum) += sample->calls[i].sum;
 	}
 	if (!sample->known)
-		return;
-	if (sample->framework != OP_UNKNOWN)
-		sum->framework += sample->framework;
-	sum->gil += sample->gil;
-	if (sample->python != OP_UNKNOWN)
-		sum->python += sample->python;
+		return false;
+	add_to_times(sum, sample);
 	if (first) {
 		row->has_first = true;
 		row->first_python_known = sample->python != OP_UNKNOWN;
 		row->first_framework_known = sample->framework != OP_UNKNOWN;
-		return;
+		return false;
 	}
 	row->timed++;
 	row->python_known += sample->python != OP_UNKNOWN;
@@ -220,6 +225,19 @@ void op_table_add(struct op_table *table, uint32_t number, const struct op_sampl
 	if (!row->distribution)
 		row->distribution = memory_zero(1, sizeof(*row->distribution));
 	add_distribution(table, row->distribution, sample);
+	return true;
+}
+
+void op_sum_add(struct op_table *table, struct op_sum *sum, const struct op_sample *sample)
+{
+	sum->timed++;
+	add_to_times(&sum->times, sample);
+	for (uint32_t i = 0; i < sample->call_count; i++) {
+		struct op_cell *cell = cell_of(table, &sum->cells, sample->calls[i].class);
+
+		cell->calls += sample->calls[i].count;
+		cell->sum += sample->calls[i].sum;
+	}
 }
 
 static void add_times(double *parts, const struct op_times *times)
@@ -233,6 +251,15 @@ static void add_fixed(double *parts)
 {
 	for (unsigned part = OP_python; part < OP_gil; part++)
 		parts[OP_fixed] += parts[part];
+}
+
+static void add_cell(const struct op_table *table, uint32_t class, uint64_t calls, uint64_t sum,
+		     double *parts)
+{
+	double cost;
+
+	parts[OP_wait] += calls_split(table->calls, class, calls, (double)sum, &cost);
+	parts[part_of_line(calls_line(table->calls, class))] += cost;
 }
 
 struct op_sums op_row_sums(const struct op_table *table, const struct op_row *row)
@@ -251,15 +278,9 @@ struct op_sums op_row_sums(const struct op_table *table, const struct op_row *ro
 	}
 	for (uint32_t i = row->cells; i; i = table->cells[i].next) {
 		const struct op_cell *cell = &table->cells[i];
-		enum op_part part = part_of_line(calls_line(table->calls, cell->class));
-		double cost;
 
-		sums.later[OP_wait] += calls_split(table->calls, cell->class, cell->calls,
-						   (double)cell->sum, &cost);
-		sums.later[part] += cost;
-		sums.first[OP_wait] += calls_split(table->calls, cell->class, cell->first_calls,
-						   (double)cell->first_sum, &cost);
-		sums.first[part] += cost;
+		add_cell(table, cell->class, cell->calls, cell->sum, sums.later);
+		add_cell(table, cell->class, cell->first_calls, cell->first_sum, sums.first);
 	}
 	add_fixed(sums.later);
 	add_fixed(sums.first);
@@ -269,4 +290,21 @@ struct op_sums op_row_sums(const struct op_table *table, const struct op_row *ro
 		sums.fixed_known -= sums.later[OP_python] / (double)row->timed *
 				    (double)(row->timed - row->framework_known);
 	return sums;
+}
+
+void op_sum_parts(const struct op_table *table, const struct op_row *row, const struct op_sum *sum,
+		  double parts[OP_PART_COUNT])
+{
+	double capped = op_row_sums(table, row).later[OP_python];
+	double part[OP_PART_COUNT] = { 0 };
+
+	add_times(part, &sum->times);
+	if (row->sum.python)
+		part[OP_python] *= capped / (double)row->sum.python;
+	for (uint32_t i = sum->cells; i; i = table->cells[i].next)
+		add_cell(table, table->cells[i].class, table->cells[i].calls, table->cells[i].sum,
+			 part);
+	add_fixed(part);
+	for (unsigned i = 0; i < OP_PART_COUNT; i++)
+		parts[i] += part[i];
 }

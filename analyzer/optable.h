@@ -56,6 +56,13 @@ struct op_times {
 	uint64_t python, framework, gil;
 };
 
+/* Calls of one row that have something else in common: their first ones, and those not known, are not in it. */
+struct op_sum {
+	uint64_t timed;
+	struct op_times times;
+	uint32_t cells; /* list; 0: none */
+};
+
 /* A call whose times are not in the histograms yet. */
 struct op_pending {
 	uint32_t python, framework; /* OP_PENDING_UNKNOWN: not known */
@@ -122,7 +129,9 @@ void op_table_free(struct op_table *table);
 /* The row of that key, made where it is new. */
 uint32_t op_table_row(struct op_table *table, const struct op_key *key);
 
-void op_table_add(struct op_table *table, uint32_t row, const struct op_sample *sample);
+/* True: it counts in the row's means and percentiles, being neither the first nor unknown. */
+bool op_table_add(struct op_table *table, uint32_t row, const struct op_sample *sample);
+void op_sum_add(struct op_table *table, struct op_sum *sum, const struct op_sample *sample);
 
 /* At the end of the trace: the histograms are complete. */
 void op_table_finish(struct op_table *table);
@@ -134,6 +143,10 @@ struct op_sums {
 	double python_cap;
 };
 struct op_sums op_row_sums(const struct op_table *table, const struct op_row *row);
+
+/* Of some of the row's calls, added to `parts`. Where Python's time is capped, by what the row's loses. */
+void op_sum_parts(const struct op_table *table, const struct op_row *row, const struct op_sum *sum,
+		  double parts[OP_PART_COUNT]);
 
 /* Python's time on the way to an operator counts up to that many times the site's p10. */
 #define OP_PYTHON_CAP 3

@@ -54,6 +54,10 @@ static char *group_key(const struct op_view *view, const struct op_key *key, con
 	size_t size;
 	FILE *text = open_memstream(&out, &size);
 
+	if (key->kind == OP_KIND_SECTION && view->group & GROUP_OP && view->flags & VIEW_TEXT) {
+		fclose(text);
+		return out;
+	}
 	if (view->group & GROUP_OP)
 		fprintf(text, "%u%s", key->kind, name);
 	if (view->group & GROUP_SITE)
@@ -162,6 +166,25 @@ static void add_row(struct op_stats *stats, const struct op_table *table, const 
 	}
 }
 
+static void add_pass(struct op_stats *stats, const struct model *model, uint32_t row)
+{
+	double parts[OP_PART_COUNT] = { 0 };
+	uint64_t calls = loops_calls(&model->loops, row, model->main_loop);
+	uint64_t timed = loops_parts(&model->loops, &model->op_table, row, model->main_loop, parts);
+
+	stats->loop_calls += calls;
+	for (unsigned part = 0; timed && part < OP_PART_COUNT; part++)
+		stats->pass[part] += parts[part] / (double)timed * (double)calls;
+	stats->pass_known |= timed != 0;
+}
+
+static void add_floor(struct op_stats *stats, const struct op_floor *floor)
+{
+	stats->on_cpu |= floor != NULL;
+	if (floor && floor->places && (!stats->floor || floor->least < stats->floor->least))
+		stats->floor = floor;
+}
+
 /* Operators inside others: of them only the order and the number are known. */
 static void add_nested(struct op_view *view, char ***keys_p)
 {
@@ -197,13 +220,14 @@ static void add_nested(struct op_view *view, char ***keys_p)
 	}
 }
 
-void op_view_make(struct op_view *view, struct model *model, unsigned group, bool nested)
+void op_view_make(struct op_view *view, struct model *model, unsigned group, unsigned flags)
 {
 	const struct op_table *table = &model->op_table;
 	char **keys = memory_zero(table->count + 1, sizeof(*keys));
 	char **modules = memory_zero(model->definitions.code_count, sizeof(*modules));
 
-	*view = (struct op_view){ .model = model, .group = group };
+	*view = (struct op_view){ .model = model, .group = group, .flags = flags };
+	view->floors = floors_make(model);
 	memory_grow(view->rows, view->count, view->room);
 	view->count = 1;
 	for (uint32_t i = 1; i < table->count; i++) {
@@ -226,10 +250,12 @@ void op_view_make(struct op_view *view, struct model *model, unsigned group, boo
 		add_row(stats, table, row);
 		add_device(stats, &model->devices, i);
 		if (model->main_loop)
-			stats->loop_calls += loops_calls(&model->loops, i, model->main_loop);
+			add_pass(stats, model, i);
+		if (group & GROUP_OP)
+			add_floor(stats, floors_of(view->floors, row));
 		free(key);
 	}
-	if (nested)
+	if (flags & VIEW_NESTED)
 		add_nested(view, &keys);
 	for (uint32_t i = 1; i < view->count; i++)
 		free(keys[i]);
@@ -249,6 +275,7 @@ void op_view_free(struct op_view *view)
 		free(view->rows[i].module);
 	}
 	free(view->rows);
+	free(view->floors);
 	hash_free(&view->index);
 	arena_free(&view->names);
 	*view = (struct op_view){ 0 };
@@ -261,7 +288,8 @@ void op_view_free(struct op_view *view)
 #define KEY_LAUNCHES (OP_PART_COUNT + 2)
 #define KEY_FIRST    (OP_PART_COUNT + 3)
 #define KEY_DEVICE   (OP_PART_COUNT + 4)
-#define KEY_NAME     (OP_PART_COUNT + 5)
+#define KEY_PASS     (OP_PART_COUNT + 5)
+#define KEY_NAME     (OP_PART_COUNT + 6)
 
 static const char *const sort_keys[] = {
 #define PART_(name) #name,
@@ -272,6 +300,7 @@ static const char *const sort_keys[] = {
 	"launches",
 	"first",
 	"device",
+	"pass",
 	"name",
 };
 
@@ -286,7 +315,14 @@ static double sort_value(const struct op_stats *row, unsigned key)
 	       key == KEY_LAUNCHES ? (double)row->launches :
 	       key == KEY_FIRST    ? row->first :
 	       key == KEY_DEVICE   ? (double)row->device_sum :
+	       key == KEY_PASS     ? row->pass[OP_fixed] + row->pass[OP_wait] :
 				     row->total;
+}
+
+/* Nested operators have no total; after them what is none, however much it took. */
+static unsigned rank(const struct op_stats *row)
+{
+	return row->parent ? 1 : row->op && row->key.kind == OP_KIND_SECTION ? 2 : 0;
 }
 
 static int compare(const void *left, const void *right, void *context)
@@ -295,9 +331,8 @@ static int compare(const void *left, const void *right, void *context)
 	unsigned key = *(const unsigned *)context;
 	double difference = key == KEY_NAME ? 0 : sort_value(b, key) - sort_value(a, key);
 
-	/* Nested operators come last: they have no total. */
-	if (!a->parent != !b->parent)
-		return a->parent ? 1 : -1;
+	if (rank(a) != rank(b))
+		return rank(a) > rank(b) ? 1 : -1;
 	if (difference != 0)
 		return difference > 0 ? 1 : -1;
 	if (a->op && b->op && strcmp(a->op, b->op))
@@ -321,6 +356,15 @@ bool op_view_sort(struct op_view *view, const char *name)
 
 const char *op_view_sort_keys(void)
 {
-	return "total, share, fixed, python, framework, library, launch, copy, memory, gil, wait, first, device, calls, "
-	       "launches, name";
+	return "total, share, fixed, wait, python, framework, library, launch, copy, memory, gil, first, pass, device, "
+	       "calls, launches, name";
+}
+
+unsigned op_view_hidden(const struct op_view *view, unsigned top)
+{
+	unsigned operators = 0;
+
+	for (uint32_t i = 1; i < view->count; i++)
+		operators += rank(&view->rows[i]) < 2;
+	return top && operators > top ? operators - top : 0;
 }

@@ -157,7 +157,9 @@ static void measure(const struct table *table, struct layout *layout)
 		for (unsigned r = 0; r < table->row_count; r++) {
 			size_t at = (size_t)r * table->column_count + c;
 
-			known |= table_cell_known(column, &table->cells[at]);
+			/* A column in which nothing is to be said says nothing. */
+			known |= table_cell_known(column, &table->cells[at]) &&
+				 (!is_text(column) || *table->cells[at].text);
 			zeros &= !is_text(column) && !(fabs(table->cells[at].number) > 0);
 			layout->texts[at] = cell_text(column, &table->cells[at]);
 			unsigned cell_width = text_width(layout->texts[at]);

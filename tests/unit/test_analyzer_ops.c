@@ -452,6 +452,170 @@ static void test_view(void **state)
 	synth_close(&synth);
 }
 
+/* What is no operator comes last in whatever order; for people it is one row, and all are summed up. */
+static void test_no_operator_last(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	struct op_view view;
+	uint64_t now = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		call(main, now + 100, now + 90000, SECTION, 5 + i % 2);
+		now = add_section(&synth, main, now + 90000, i % 2 ? ADD : MUL, 2 + i % 2, 500,
+				  1000);
+	}
+	leave(main, now);
+	synth_read(&synth);
+	op_view_make(&view, &synth.model, GROUP_OP | GROUP_SITE, VIEW_TEXT);
+	for (unsigned by_name = 0; by_name < 2; by_name++) {
+		assert_true(op_view_sort(&view, by_name ? "name" : "calls"));
+		assert_int_equal(view.count - 1, 3);
+		assert_int_equal(view.rows[3].key.kind, OP_KIND_SECTION);
+		assert_int_equal(view.rows[3].calls, 20);
+		assert_int_equal(op_view_hidden(&view, 1), 1);
+		assert_int_equal(op_view_hidden(&view, 0), 0);
+		for (unsigned top = 0; top < 4; top++) {
+			struct table *table = op_view_table(&view, top, 1e9);
+
+			assert_int_equal(table_rows(table), (top && top < 2 ? top : 2) + 2);
+			table_free(table);
+		}
+	}
+	op_view_free(&view);
+	/* For programs each place is a row, and there is none that must not be added up with them. */
+	op_view_make(&view, &synth.model, GROUP_OP | GROUP_SITE, 0);
+	assert_int_equal(view.count - 1, 4);
+	for (uint32_t i = 3; i <= 4; i++)
+		assert_int_equal(view.rows[i].key.kind, OP_KIND_SECTION);
+	struct table *table = op_view_table(&view, 0, 1e9);
+	assert_int_equal(table_rows(table), 4);
+	table_free(table);
+	op_view_free(&view);
+	synth_close(&synth);
+}
+
+static const struct op_floor *floor_at(struct synth *synth, const struct op_floor *floors,
+				       uint32_t op, uint32_t site)
+{
+	return floors_of(floors, find_row(synth, OP_KIND_OPERATOR, op, site));
+}
+
+/* Where an operator of the CPU took least stands for its data of no size, if some took far more. */
+static void test_floor(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	uint64_t now = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (unsigned i = 0; i < 41; i++) {
+		now = add_section(&synth, main, now, ADD, 2, 500, 1000);
+		now = add_section(&synth, main, now, ADD, 3, 700, 50000);
+		/* Too few to tell. */
+		if (i < 5)
+			now = add_section(&synth, main, now, ADD, 4, 500, 100);
+		/* All alike: it cannot be told of what they are. */
+		now = add_section(&synth, main, now, MUL, 5, 500, 3000 + i);
+		now = add_section(&synth, main, now, MUL, 6, 500, 3100);
+		/* On a device: none of its parts grows. */
+		enter(main, now, SECTION, 7);
+		mark(main, now + 10, OP, COPY_, 0, 0);
+		call(main, now + 100, now + 200, LAUNCH, LAUNCH, 0, 0);
+		leave(main, now + 300);
+		now += 300;
+	}
+	leave(main, now);
+	synth_read(&synth);
+	struct op_floor *floors = floors_make(&synth.model);
+	const struct op_floor *add = floor_at(&synth, floors, ADD, 2),
+			      *mul = floor_at(&synth, floors, MUL, 5);
+	assert_ptr_equal(add, floor_at(&synth, floors, ADD, 3));
+	assert_ptr_equal(add, floor_at(&synth, floors, ADD, 4));
+	assert_true(add->known);
+	assert_int_equal(add->places, 2);
+	assert_int_equal(add->calls, 80);
+	assert_true(fabs(add->least - 1000) < 0.016 * 1000);
+	assert_false(mul->known);
+	assert_int_equal(mul->places, 2);
+	assert_null(floor_at(&synth, floors, COPY_, 7));
+	free(floors);
+	synth_close(&synth);
+}
+
+/* Operators whose result autograd keeps cost more: their least is one of their own. */
+static void test_floor_of_autograd(void **state)
+{
+	struct synth synth;
+	struct trace_buffer *main = synth_main(&synth);
+	uint64_t now = 0;
+
+	(void)state;
+	enter(main, 0, FRAME, USER, 0, 0);
+	for (unsigned i = 0; i < 41; i++) {
+		now = add_section(&synth, main, now, ADD, 2, 500, 1000);
+		for (unsigned large = 0; large < 2; large++) {
+			uint64_t end = now + (large ? 90000 : 4000);
+
+			enter(main, now, SECTION, 3 + large);
+			mark(main, now + 10, OP, ADD, 0, 0);
+			mark(main, now + 20, MADE, 1, 2 * i + large);
+			leave(main, end);
+			now = end;
+		}
+	}
+	leave(main, now);
+	synth_read(&synth);
+	struct op_floor *floors = floors_make(&synth.model);
+	const struct op_floor *plain = floor_at(&synth, floors, ADD, 2),
+			      *kept = floor_at(&synth, floors, ADD, 4);
+	assert_false(plain->known);
+	assert_true(kept->known);
+	assert_int_equal(kept->places, 2);
+	assert_true(fabs(kept->least - 4000) < 0.016 * 4000);
+	free(floors);
+	synth_close(&synth);
+}
+
+/* Some of a row's calls have the parts that they had; Python's above the cap is left out of them too. */
+static void test_parts_of_some_calls(void **state)
+{
+	struct calls calls = { 0 };
+	struct op_table table = { 0 };
+	struct op_sum sum = { 0 };
+	struct op_key key = { .op = 1 };
+	double parts[OP_PART_COUNT] = { 0 };
+
+	(void)state;
+	op_table_start(&table, &calls);
+	uint32_t row = op_table_row(&table, &key);
+	for (unsigned i = 0; i < 101; i++) {
+		struct op_sample sample = {
+			.python = 500,
+			.framework = i % 2 ? 1000 : OP_UNKNOWN,
+			.gil = 7,
+			.known = i != 50,
+		};
+		bool counts = op_table_add(&table, row, &sample);
+
+		/* Neither the first nor an unknown one. */
+		assert_int_equal(counts, i && i != 50);
+		if (counts && i < 11)
+			op_sum_add(&table, &sum, &sample);
+	}
+	op_table_finish(&table);
+	assert_int_equal(sum.timed, 10);
+	op_sum_parts(&table, &table.rows[row], &sum, parts);
+	assert_units(parts[OP_python], 10 * 500);
+	assert_units(parts[OP_framework], 5 * 1000);
+	assert_units(parts[OP_gil], 10 * 7);
+	assert_units(parts[OP_fixed], 10 * 500 + 5 * 1000);
+	op_table_free(&table);
+}
+
 /* Operators inside others: how often, and in which. */
 static void test_nested(void **state)
 {
@@ -509,6 +673,10 @@ int main(void)
 		cmocka_unit_test(test_backward_here),
 		cmocka_unit_test(test_at),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_no_operator_last),
+		cmocka_unit_test(test_floor),
+		cmocka_unit_test(test_floor_of_autograd),
+		cmocka_unit_test(test_parts_of_some_calls),
 		cmocka_unit_test(test_nested),
 	};
 
