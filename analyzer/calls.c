@@ -259,6 +259,12 @@ enum ledger_line calls_line(const struct calls *calls, uint32_t class)
 	return category < category_count && class ? categories[category].line : LINE_other;
 }
 
+enum ledger_line calls_counted(const struct calls *calls, uint32_t class)
+{
+	return calls->classes[class].category == TRACE_CATEGORY_SYNC ? LINE_wait :
+								       calls_line(calls, class);
+}
+
 double calls_split(struct calls *calls, uint32_t class, uint64_t count, double sum, double *cost_p)
 {
 	double cost = sum;

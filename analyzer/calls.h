@@ -88,5 +88,8 @@ bool calls_wait(struct calls *calls, uint32_t class);
 /* The line of the part that is not waiting. */
 enum ledger_line calls_line(const struct calls *calls, uint32_t class);
 
+/* The line that a call is counted in: as above, of those that wait by definition wait. */
+enum ledger_line calls_counted(const struct calls *calls, uint32_t class);
+
 /* Splits `sum`, taken by `count` calls of the class, into what they cost (*cost_p) and waiting (returned). */
 double calls_split(struct calls *calls, uint32_t class, uint64_t count, double sum, double *cost_p);

@@ -131,6 +131,8 @@ static void print_json(const struct run *run, const struct table *ops, const str
 	json_object_set_new(json, "startup", part_json(model, &parts.startup));
 	json_object_set_new(json, "program", part_json(model, &parts.program));
 	json_object_set_new(json, "exit", part_json(model, &parts.exit));
+	json_object_set_new(json, "late_import_ns",
+			    output_number(model_ns(model, parts.late_imports)));
 	bool weighed = model->weights.source != WEIGHT_UNKNOWN;
 	json_object_set_new(json, "own_weight_ns",
 			    output_number(weighed ? model_ns(model, parts.all.weight) : NAN));

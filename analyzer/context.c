@@ -45,10 +45,12 @@ static void start_segment(const struct model_thread *thread, struct op_context *
 	}
 }
 
-/* Since the last child of the frame ended. */
+/* Since the last child of the frame ended. Not where that, or another child, is among lost events. */
 static uint64_t python_before(const struct model_thread *thread, const struct span *frame,
 			      uint64_t now)
 {
+	if (frame->child_end <= thread->lost_until)
+		return OP_UNKNOWN;
 	uint64_t python = now - frame->child_end;
 	uint64_t weight = (thread->account.weight[frame->slot] - frame->child_weight) >>
 			  WEIGHT_BITS;
@@ -254,8 +256,9 @@ void context_close(struct model *model, struct model_thread *thread, bool known)
 	thread->context_count--;
 }
 
-void context_lost(struct model_thread *thread)
+void context_lost(struct model_thread *thread, uint64_t now)
 {
+	thread->lost_until = now;
 	for (uint32_t i = 0; i < thread->context_count; i++)
 		thread->contexts[i].known = false;
 }

@@ -37,8 +37,8 @@ void context_close(struct model *model, struct model_thread *thread, bool known)
 /* The row of the operator table that what happens now belongs to; 0: none. */
 uint32_t context_row(struct model *model, struct model_thread *thread);
 
-/* Events were lost: what is open now has no known times. */
-void context_lost(struct model_thread *thread);
+/* Events were lost, until `now`: what is open has no known times. */
+void context_lost(struct model_thread *thread, uint64_t now);
 
 /* Autograd nodes were made by the operator that runs. */
 void context_made(struct model *model, struct model_thread *thread, uint64_t sequence,

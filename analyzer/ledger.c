@@ -2,6 +2,7 @@
 #include "analyzer/ledger.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/calls.h"
 #include "analyzer/memory.h"
@@ -43,6 +44,7 @@ void account_copy(struct account *to, const struct account *from)
 		to->calls[i] = i < from->slots ? from->calls[i] : 0;
 		to->weight[i] = i < from->slots ? from->weight[i] : 0;
 	}
+	memcpy(to->line_calls, from->line_calls, sizeof(to->line_calls));
 }
 
 void account_add_difference(struct account *to, const struct account *now,
@@ -54,6 +56,8 @@ void account_add_difference(struct account *to, const struct account *now,
 		to->calls[i] += now->calls[i] - (i < before->slots ? before->calls[i] : 0);
 		to->weight[i] += now->weight[i] - (i < before->slots ? before->weight[i] : 0);
 	}
+	for (unsigned line = 0; line < LINE_COUNT; line++)
+		to->line_calls[line] += now->line_calls[line] - before->line_calls[line];
 }
 
 void account_free(struct account *account)
@@ -127,10 +131,8 @@ struct ledger ledger_of(const struct account *account, struct calls *calls)
 		ledger.lines[LINE_wait] +=
 			calls_split(calls, class, account->calls[i], units, &cost);
 		ledger.lines[line] += cost;
-		if (calls->classes[class].category == TRACE_CATEGORY_SYNC)
-			line = LINE_wait;
-		ledger.calls[line] += account->calls[i];
 	}
+	memcpy(ledger.calls, account->line_calls, sizeof(ledger.calls));
 	ledger.lines[LINE_tare] += ledger.weight;
 	settle_debts(&ledger);
 	return ledger;

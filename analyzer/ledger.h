@@ -25,6 +25,8 @@ struct account {
 	uint64_t *calls;  /* by slot: how many ended */
 	uint64_t *weight; /* by slot: what of `units` tare itself took, see weight.h */
 	uint32_t slots;
+	/* Of the process alone: how many ended on any thread, by line; those that wait by definition: wait. */
+	uint64_t line_calls[LINE_COUNT];
 };
 
 /* Makes room for `slots`. */
@@ -36,12 +38,11 @@ void account_add_difference(struct account *to, const struct account *now,
 void account_free(struct account *account);
 
 struct ledger {
-	double lines[LINE_COUNT]; /* clock units */
-	double wall;              /* their sum */
-	uint64_t calls
-		[LINE_COUNT]; /* how many, by the line of their cost; that wait by definition: wait */
-	double weight;        /* of tare's line: what was taken out of the others */
-	double clamped;       /* what should have been taken out too, but was not there */
+	double lines[LINE_COUNT];   /* clock units */
+	double wall;                /* their sum */
+	uint64_t calls[LINE_COUNT]; /* as of the account */
+	double weight;              /* of tare's line: what was taken out of the others */
+	double clamped;             /* what should have been taken out too, but was not there */
 };
 
 /* What `all` has beyond `before`: both of one account, at different times. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/display.h"
+#include "analyzer/process_ledger.h"
 #include "analyzer/table.h"
 
 #define BAR_WIDTH  20
@@ -26,6 +27,9 @@ static bool is_known(const struct model *model, unsigned line, double units)
 	case LINE_gil:
 		return !definitions_layer_off(definitions, "ops") &&
 		       !definitions_layer_off(definitions, "ops.section");
+	case LINE_handover:
+		return !definitions_layer_off(definitions, "ops") &&
+		       definitions_layer_state(definitions, "ops.node") != LAYER_FAILED;
 	case LINE_library: return model->has_library;
 	case LINE_launch:
 	case LINE_copy:
@@ -86,13 +90,17 @@ void own_weight_print(const struct model *model, const struct ledger *ledger, do
 
 struct ledger_parts ledger_parts_of(struct model *model)
 {
-	struct ledger_parts parts = { .all = ledger_of(&model->process, &model->calls) };
+	struct ledger_parts parts = { .all = process_ledger_of(model) };
 	struct ledger before_exit = parts.all;
+	const struct account *imports = &model->imports;
 
+	if (model->program_end > model->startup_end) {
+		imports = &model->program_imports;
+		before_exit = process_ledger_sum(model, &model->program, imports);
+	}
 	if (model->startup_ended)
-		parts.startup = ledger_of(&model->startup, &model->calls);
-	if (model->program_end > model->startup_end)
-		before_exit = ledger_of(&model->program, &model->calls);
+		parts.startup = process_ledger_sum(model, &model->startup, imports);
+	parts.late_imports = ledger_of(imports, &model->calls).wall;
 	if (parts.startup.wall < parts.all.wall * PART_SHARE)
 		parts.startup = (struct ledger){ 0 };
 	if (parts.all.wall - before_exit.wall < parts.all.wall * PART_SHARE)
@@ -193,7 +201,7 @@ void ledger_print_pass(const struct model *model, const struct ledger *ledger, d
 		if (line < LINE_COUNT && !is_known(model, line, ledger->lines[line]))
 			continue;
 		table_set_number(table, 1, model_ns(model, units / passes));
-		if (line < LINE_tare || line == LINE_other) {
+		if (line < LINE_COUNT && line != LINE_tare) {
 			table_set_number(table, 2, share);
 			table_set_text(table, 3, text_bar(bar, share, BAR_WIDTH));
 		} else {

@@ -17,11 +17,12 @@ void own_weight_print(const struct model *model, const struct ledger *ledger, do
 json_t *ledger_json(const struct model *model, const struct ledger *ledger);
 
 /*
- * The parts of a run: until the program's own code first called an operator, then, and after its outermost
+ * The parts of a run: until the program's own code first called an operator, and imports later on; then; and after its outermost
  * frame ended. What is not known, or too short to look at, belongs to `program`; its wall is then 0.
  */
 struct ledger_parts {
 	struct ledger all, startup, program, exit;
+	double late_imports; /* clock units, of `startup` */
 };
 struct ledger_parts ledger_parts_of(struct model *model);
 

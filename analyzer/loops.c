@@ -109,10 +109,12 @@ static bool is_watched(const struct model *model, const struct model_thread *thr
 							    NULL;
 	const struct loop_node *outer = around ? &model->loops.nodes[around->node] : NULL;
 
-	if (thread != model->main || !model->startup_ended || (around && !around->accounted))
+	if (thread != model->main || !model->startup_ended)
 		return false;
-	if (outer && outer->passes > WATCH_PASSES &&
-	    node->time * 100 < WATCH_PERCENT * (outer->time + (now - around->entered))) {
+	/* What is missed of a run around is missed of those in it. */
+	if ((around && !around->accounted) ||
+	    (outer && outer->passes > WATCH_PASSES &&
+	     node->time * 100 < WATCH_PERCENT * (outer->time + (now - around->entered)))) {
 		node->account_missed = true;
 		return false;
 	}
@@ -194,7 +196,10 @@ static void add_pass(struct loop_node *node, const struct loop_run *run,
 	uint64_t time = end - run->pass_start;
 	uint64_t weight = (taken(thread) - run->pass_weight) >> WEIGHT_BITS;
 
-	histogram_add(&node->pass_times, time > weight ? time - weight : 0);
+	time -= weight < time ? weight : time;
+	if (!node->pass_times.count)
+		node->first_pass = time;
+	histogram_add(&node->pass_times, time);
 }
 
 /*

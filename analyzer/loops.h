@@ -44,6 +44,7 @@ struct loop_node {
 	uint64_t time;   /* of its runs, clock units, since the start-up, without imports */
 	uint64_t weight; /* of it, what tare took */
 	struct histogram pass_times;
+	uint64_t first_pass; /* of them the first, what was start-up left out */
 	/* Of the process, in its runs: where it may be the main loop. */
 	struct account account;
 	bool account_known, account_missed;

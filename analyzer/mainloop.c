@@ -12,10 +12,15 @@
 #include "analyzer/table.h"
 
 #define PASSES_LEAST 3
-#define TIME_SHARE   0.5 /* of the time after the start-up */
-#define DEVICE_BOUND 0.2 /* waits in a pass */
-#define INNER_SHARE  0.5 /* of the time and the operators of the loop around */
-#define MODEL_SHARE  0.2 /* of the operators, where both call the same model */
+#define TIE          0.9  /* who has that share of another's time has as much */
+#define TIME_SHARE   0.45 /* of the time after the start-up: half, by the same measure */
+#define OTHER_SHARE  0.1  /* a candidate */
+#define DEVICE_BOUND 0.2  /* waits in a pass */
+#define INNER_TIME   0.45 /* of the time of the loop around: half, as above */
+#define INNER_SHARE  0.5  /* of its operators */
+#define MODEL_SHARE  0.2  /* of the operators, where both call the same model */
+
+#define FIRST_MEDIANS 2 /* a first pass that took more of them is told apart */
 
 double main_loop_scope(const struct model *model)
 {
@@ -31,15 +36,21 @@ double main_loop_scope(const struct model *model)
 	return scope > 0 ? scope : 0;
 }
 
-/* Of those directly in `parent`, the one with most time. */
+static bool is_longer(const struct loop_node *node, const struct loop_node *than)
+{
+	return TIE * (double)node->time > (double)than->time;
+}
+
+/* Of those directly in `parent`, the one with most time; of equal ones that which was entered first. */
 static uint32_t longest_in(const struct model *model, uint32_t parent)
 {
 	const struct loop_node *nodes = model->loops.nodes;
 	uint32_t longest = LOOP_NONE;
 
+	/* They are in that order. */
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++)
 		if (nodes[i].parent == parent && nodes[i].time &&
-		    (!longest || nodes[i].time > nodes[longest].time))
+		    (!longest || is_longer(&nodes[i], &nodes[longest])))
 			longest = i;
 	return longest;
 }
@@ -67,7 +78,7 @@ static bool same_model(const struct model *model, const struct loop_node *inner,
 static bool leads_on(const struct model *model, const struct loop_node *inner,
 		     const struct loop_node *outer)
 {
-	if (!outer->row_count || (double)inner->time < INNER_SHARE * (double)outer->time ||
+	if (!outer->row_count || (double)inner->time < INNER_TIME * (double)outer->time ||
 	    inner->in_step || (outer->optimizes && !inner->optimizes))
 		return false;
 	return inner->row_count >= INNER_SHARE * outer->row_count ||
@@ -84,7 +95,7 @@ static bool may_be_main(const struct model *model, const struct loop_node *node)
 	       !origin_is_runner(model->definitions.codes[node->code].file);
 }
 
-/* The outermost loop that has enough of the time; of several the one with most. */
+/* The outermost loop that has enough of the time; of several the one with most, of equal ones the first. */
 static uint32_t outermost(const struct model *model)
 {
 	const struct loop_node *nodes = model->loops.nodes;
@@ -100,7 +111,7 @@ static uint32_t outermost(const struct model *model)
 			continue;
 		while (at >= LOOP_FIRST && (at == i || at != found))
 			at = nodes[at].parent;
-		if (at == LOOP_MAIN_THREAD && (!found || nodes[i].time > nodes[found].time))
+		if (at == LOOP_MAIN_THREAD && (!found || is_longer(&nodes[i], &nodes[found])))
 			found = i;
 	}
 	return found;
@@ -166,7 +177,7 @@ uint32_t main_loop_candidates(const struct model *model, uint32_t chosen, uint32
 			      uint32_t room)
 {
 	const struct loop_node *nodes = model->loops.nodes;
-	double least = TIME_SHARE / 5 * main_loop_scope(model);
+	double least = OTHER_SHARE * main_loop_scope(model);
 	uint32_t count = 0;
 
 	for (uint32_t i = LOOP_FIRST; i < model->loops.count; i++) {
@@ -219,6 +230,13 @@ static double pass_mean_ns(struct model *model, uint32_t number)
 	return node->passes_known ? main_loop_ns(model, number) / (double)node->passes : NAN;
 }
 
+static double first_pass_ns(const struct model *model, uint32_t number)
+{
+	const struct loop_node *node = &model->loops.nodes[number];
+
+	return node->pass_times.count ? model_ns(model, (double)node->first_pass) : NAN;
+}
+
 /* Of what is left without tare's own. */
 static double wait_share(const struct ledger *ledger)
 {
@@ -256,6 +274,7 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 		pass, "p10",
 		output_number(model_ns(model, histogram_percentile(&node->pass_times, 0.1))));
 	json_object_set_new(pass, "mean", output_number(pass_mean_ns(model, number)));
+	json_object_set_new(pass, "first", output_number(first_pass_ns(model, number)));
 	json_object_set_new(json, "pass_ns", pass);
 	if (node->passes_known && main_loop_ledger(model, number, &ledger)) {
 		json_object_set_new(json, "own_weight", own_weight_json(model, &ledger, passes));
@@ -278,6 +297,8 @@ json_t *main_loop_json(struct model *model, uint32_t number)
 static char *about(struct model *model, uint32_t number)
 {
 	const struct loop_node *node = &model->loops.nodes[number];
+	double median = model_ns(model, histogram_percentile(&node->pass_times, 0.5));
+	double first = first_pass_ns(model, number);
 	char time[TEXT_NUMBER_ROOM], count[TEXT_NUMBER_ROOM], *out, *escaped;
 	char *place = loop_text(model, node->code, node->loop);
 	struct ledger ledger;
@@ -290,6 +311,9 @@ static char *about(struct model *model, uint32_t number)
 			text_ns(time, pass_mean_ns(model, number)));
 	else
 		fprintf(text, "passes that cannot be told apart");
+	if (node->passes_known && first > FIRST_MEDIANS * median)
+		fprintf(text, " (the first %s, the median %s)", text_ns(time, first),
+			text_ns(count, median));
 	if (main_loop_ledger(model, number, &ledger) && ledger.wall > 0)
 		fprintf(text, ", %s: waits are %.0f %% of it", verdict(&ledger),
 			100 * wait_share(&ledger));

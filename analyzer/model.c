@@ -84,6 +84,8 @@ void model_free(struct model *model)
 	account_free(&model->leader_mark);
 	account_free(&model->startup);
 	account_free(&model->program);
+	account_free(&model->imports);
+	account_free(&model->program_imports);
 	op_table_free(&model->op_table);
 	loops_free(&model->loops);
 	waits_free(&model->waits);

@@ -109,6 +109,7 @@ struct model_thread {
 	uint32_t spans;       /* of the stack: those with a leave */
 	uint32_t unseen;      /* above the stack, where it is full */
 	uint64_t first, last; /* time of its first event; up to where it is accounted for */
+	uint64_t lost_until;  /* the newest first event after lost ones; 0: none */
 	struct op_context *contexts;
 	uint32_t context_count, context_room;
 	struct loop_run *runs; /* the loops it is in */
@@ -165,6 +166,9 @@ struct model {
 	/* The process's account is that of its leading thread. process_ledger.c */
 	struct account process, leader_mark;
 	struct account startup, program; /* as of startup_end and program_end */
+	/* Imports of the main thread after the start-up, while it leads: not in `process`. */
+	struct account imports, program_imports;
+	bool importing;
 	struct model_thread *leader, *main;
 	uint64_t process_last;
 	bool launches_lead; /* a launch was seen: operators alone change no leader */

@@ -43,7 +43,8 @@ void process_settle(struct model *model, uint64_t now)
 	if (!model->leader)
 		return;
 	settle(model, model->leader, now);
-	account_add_difference(&model->process, &model->leader->account, &model->leader_mark);
+	account_add_difference(process_account(model), &model->leader->account,
+			       &model->leader_mark);
 	account_copy(&model->leader_mark, &model->leader->account);
 	model->process_last = now;
 }
@@ -71,6 +72,14 @@ void process_leader_idle(struct model *model, uint64_t now)
 		change_leader(model, model->main, now);
 }
 
+/* What a worker idles in while nobody waits for it is "other"; while one does it is the hand-over. */
+static void name_idle(struct model_thread *worker, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i <= worker->top; i++)
+		if (worker->stack[i].slot == from)
+			worker->stack[i].slot = to;
+}
+
 void process_join(struct model *model, struct model_thread *maker, struct model_thread *worker,
 		  uint64_t now)
 {
@@ -85,8 +94,9 @@ void process_join(struct model *model, struct model_thread *maker, struct model_
 		process_part(model, maker, now);
 	} else {
 		/* Getting there: the engine's dispatch. */
-		thread_charge(model, maker, LINE_other, now);
+		thread_charge(model, maker, LINE_handover, now);
 	}
+	name_idle(worker, LINE_other, LINE_handover);
 	maker->joined = worker;
 	worker->works_for = maker;
 	account_copy(&maker->joined_mark, &worker->account);
@@ -96,6 +106,7 @@ void process_join(struct model *model, struct model_thread *maker, struct model_
 void process_part(struct model *model, struct model_thread *thread, uint64_t now)
 {
 	settle(model, thread, now);
+	name_idle(thread->joined, LINE_handover, LINE_other);
 	thread->joined->works_for = NULL;
 	thread->joined = NULL;
 }
@@ -106,6 +117,71 @@ void process_program_ended(struct model *model, uint64_t began, uint64_t now)
 		return;
 	process_settle(model, now);
 	account_copy(&model->program, &model->process);
+	account_copy(&model->program_imports, &model->imports);
 	model->program_length = now - began;
 	model->program_end = now;
+}
+
+void process_import(struct model *model, const struct model_thread *thread, uint64_t now)
+{
+	if (thread != model->main || !model->startup_ended)
+		return;
+	process_settle(model, now);
+	model->importing = true;
+}
+
+void process_imported(struct model *model, const struct model_thread *thread, uint64_t began,
+		      uint64_t now)
+{
+	if (thread != model->main || !model->startup_ended)
+		return;
+	model->import_units += now - (began > model->startup_end ? began : model->startup_end);
+	process_settle(model, now);
+	model->importing = false;
+}
+
+/* Recording was stopped, or the process killed, while its program ran. */
+static bool program_runs(const struct model *model, const struct model_thread *main, uint64_t end)
+{
+	const struct span *base = &main->stack[main->top ? 1 : 0];
+
+	if (!main->base && (!main->top || base->kind != TRACE_FRAME))
+		return false;
+	return end - (main->base ? main->first : base->enter) > model->program_length;
+}
+
+void process_finish(struct model *model, uint64_t end)
+{
+	if (model->main && program_runs(model, model->main, end))
+		model->program_end = 0;
+	for (uint32_t i = 0; i < model->definitions.thread_count; i++) {
+		struct model_thread *thread = model->threads[i];
+
+		/* What is still open goes on to the end; a thread with nothing open has ended. */
+		if (!thread || !thread->top)
+			continue;
+		if (thread->joined)
+			process_part(model, thread, end);
+		else
+			charge_top(model, thread, end);
+	}
+	process_settle(model, end);
+}
+
+struct ledger process_ledger_sum(struct model *model, const struct account *account,
+				 const struct account *imports)
+{
+	const struct account none = { 0 };
+	struct account all = { 0 };
+
+	account_add_difference(&all, account, &none);
+	account_add_difference(&all, imports, &none);
+	struct ledger ledger = ledger_of(&all, &model->calls);
+	account_free(&all);
+	return ledger;
+}
+
+struct ledger process_ledger_of(struct model *model)
+{
+	return process_ledger_sum(model, &model->process, &model->imports);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/message.h"
+#include "analyzer/process_ledger.h"
 
 static void add_path(struct run *run, char *path)
 {
@@ -107,7 +108,7 @@ static void describe(struct process *process)
 	struct model *model = &process->model;
 	const struct trace_header *header = &process->header;
 	const char *command = definitions_info(&model->definitions, "command");
-	struct ledger ledger = ledger_of(&model->process, &model->calls);
+	struct ledger ledger = process_ledger_of(model);
 
 	process->program = command ? program_of(command) :
 				     program_file(definitions_info(&model->definitions, "exe"));
@@ -122,7 +123,8 @@ static void describe(struct process *process)
 			process->ops += model->threads[i]->ops;
 			process->threads++;
 		}
-	process->wall_ns = model_ns(model, ledger.wall);
+	/* Not the sum of the ledger's lines: that they add up to it is what a ledger promises. */
+	process->wall_ns = model_ns(model, (double)(model->end - model->open));
 	process->wait_ns = model_ns(model, ledger.lines[LINE_wait]);
 	process->recorded_ns = process->lifetime_ns = NAN;
 	if (header->stopped != TRACE_STOP_NONE) {

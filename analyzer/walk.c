@@ -95,6 +95,7 @@ static void end_call(struct model *model, struct model_thread *thread, const str
 			thread->account.weight[LINE_COUNT + class] += weight;
 		}
 		thread->account.calls[LINE_COUNT + class]++;
+		process_account(model)->line_calls[calls_counted(&model->calls, class)]++;
 	}
 	context_call_ended(thread, class, duration, span->kind == TRACE_LAUNCH);
 	if (span->kind >= TRACE_COPY)
@@ -110,9 +111,8 @@ static void end_special(struct model *model, struct model_thread *thread, const 
 		weigh_tare(thread, now - span->enter);
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
-	if (span->flags & SPAN_IMPORT && thread == model->main && model->startup_ended)
-		model->import_units +=
-			now - (span->enter > model->startup_end ? span->enter : model->startup_end);
+	if (span->flags & SPAN_IMPORT)
+		process_imported(model, thread, span->enter, now);
 	if (span->flags & SPAN_CONTEXT)
 		context_close(model, thread, true);
 	else if (span->flags & SPAN_IN_CONTEXT)
@@ -172,6 +172,8 @@ static void end_unknown(struct model *model, struct model_thread *thread, uint64
 	}
 	if (span->flags & SPAN_LOOPS)
 		loops_left(model, thread, now);
+	if (span->flags & SPAN_IMPORT)
+		process_imported(model, thread, span->enter, now);
 	if (span->flags & SPAN_CONTEXT)
 		context_close(model, thread, false);
 	else if (span->flags & SPAN_IN_CONTEXT)
@@ -206,6 +208,8 @@ static void resync(struct model *model, struct model_thread *thread, uint64_t de
 	     gone -= !(thread->stack[thread->top + 1].flags & SPAN_LOOSE))
 		end_unknown(model, thread, now);
 	thread->base -= (uint32_t)(gone < thread->base ? gone : thread->base);
+	if (!thread->top && thread == model->leader)
+		process_leader_idle(model, now);
 }
 
 /* ---------------------------------------------------------------- spans begin */
@@ -342,8 +346,10 @@ static inline void enter_frame(struct model *model, struct model_thread *thread,
 	span->step = definition->step;
 	if (__builtin_expect(span->step | caller->step, 0))
 		loops_step(model, thread, caller, code);
-	if (definition->importing && !caller->importing)
+	if (definition->importing && !caller->importing) {
 		span->flags |= SPAN_IMPORT;
+		process_import(model, thread, event->time);
+	}
 	span->frame = thread->top;
 }
 
@@ -637,7 +643,7 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 	if (__builtin_expect(batch->block_start, 0) &&
 	    (batch->gap || batch->depth != open_count(thread))) {
 		model->resyncs++;
-		context_lost(thread);
+		context_lost(thread, first);
 		resync(model, thread, batch->depth, first);
 	}
 	uint64_t before = weigh_others(model, thread, first);
@@ -648,34 +654,11 @@ void walk_batch(struct model *model, struct trace_reader *reader, const struct t
 	note_last(model, batch);
 }
 
-/* Recording was stopped, or the process killed, while its program ran. */
-static bool program_runs(const struct model *model, const struct model_thread *main, uint64_t end)
-{
-	const struct span *base = &main->stack[main->top ? 1 : 0];
-
-	if (!main->base && (!main->top || base->kind != TRACE_FRAME))
-		return false;
-	return end - (main->base ? main->first : base->enter) > model->program_length;
-}
-
 void walk_finish(struct model *model)
 {
 	uint64_t end = model->end;
 
-	if (model->main && program_runs(model, model->main, end))
-		model->program_end = 0;
-	for (uint32_t i = 0; i < model->definitions.thread_count; i++) {
-		struct model_thread *thread = model->threads[i];
-
-		/* What is still open goes on to the end; a thread with nothing open has ended. */
-		if (!thread || !thread->top)
-			continue;
-		if (thread->joined)
-			process_part(model, thread, end);
-		else
-			charge_top(model, thread, end);
-	}
-	process_settle(model, end);
+	process_finish(model, end);
 	waits_finish(model);
 	loops_finish(model, end);
 	findings_finish(model);

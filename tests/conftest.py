@@ -144,13 +144,36 @@ def run(cmd, folder, env, stdin, timeout, **more):
 
 
 def check_lines(what, ledger, wall_ns):
-    """The lines of a ledger are none of them negative, and add up to the wall time."""
+    """
+    The lines of a ledger are none of them negative, and add up to the wall time, which is that of the
+    events' own times and the process's: what they are compared with must not be made of them.
+    """
     lines = {k: v for k, v in ledger.items() if k.endswith("_ns") and k != "wall_ns" and v is not None}
     assert not lines or min(lines.values()) >= 0, (what, lines)
     assert abs(sum(lines.values()) - wall_ns) <= 0.005 * wall_ns + 100, (what, lines, wall_ns)
 
 
-def check_ledgers(trace):
+def near(left, right):
+    return abs(left - right) <= 0.005 * right + 100
+
+
+def check_loop(loop):
+    """The process's lines in all passes, and when the loop itself began and ended."""
+    if not loop["ledger"]:
+        return
+    what = f"{loop['file']}:{loop['line']}"
+    check_lines(what, loop["ledger"], loop["total_ns"] / loop["passes"])
+
+
+def check_thread(thread, times, end_ns):
+    """From its first event to its last; what is open goes on to the end, and others may be waited for."""
+    wall = sum(ns for line, ns in thread["ledger"].items() if line != "wall_ns" and ns is not None)
+    least, most = times["last_ns"] - times["first_ns"], end_ns - times["first_ns"]
+    assert near(wall, most) or (not times["open"] and least * 0.995 - 100 <= wall <= most), (thread, times, end_ns)
+    check_lines(thread["name"], thread["ledger"], wall)
+
+
+def check_ledgers(trace, count_events):
     """What holds for every trace: of the process, its parts, passes of its loops, its threads."""
     # Large ones take a while, and tests make some that cannot be read.
     if trace.stat().st_size > LEDGER_BYTES:
@@ -161,23 +184,24 @@ def check_ledgers(trace):
         return
     assert done.returncode == 0, (trace, done.stderr)
     found = json.loads(done.stdout)
-    wall = found["trace"]["wall_ns"]
+    counted = count_events(trace)
+    wall = counted["recorded_ns"]
+    if not counted["stopped"] and counted["lived_ns"] is not None:
+        wall = max(counted["lived_ns"], wall)
+    assert near(found["trace"]["wall_ns"], wall), (found["trace"]["wall_ns"], wall)
     check_lines("process", found["ledger"], wall)
     parts = [found[part] for part in ("startup", "program", "exit") if found[part]]
     for part in parts:
         check_lines("part", part, part["wall_ns"])
-    assert abs(sum(part["wall_ns"] for part in parts) - wall) <= 0.005 * wall + 100
+    assert near(sum(part["wall_ns"] for part in parts), wall)
     for loop in found["loops"]:
-        if loop["ledger"]:
-            check_lines(f"{loop['file']}:{loop['line']}", loop["ledger"], loop["ledger"]["wall_ns"])
+        check_loop(loop)
     for thread in found["thread_ledgers"]:
-        ledger = thread["ledger"]
-        check_lines(thread["name"], ledger, ledger["wall_ns"])
-        assert ledger["wall_ns"] <= 1.005 * wall + 100, thread
+        check_thread(thread, counted["times"][str(thread["thread"])], wall)
 
 
 @pytest.fixture
-def run_traced(tmp_path):
+def run_traced(tmp_path, count_events):
     count = 0
 
     def run_traced(cmd, env=None, cwd=None, stdin=None, timeout=120, trace_env=None, **more):
@@ -195,7 +219,7 @@ def run_traced(tmp_path):
     assert LIBTARE.exists(), f"{LIBTARE} is not built"
     yield run_traced
     for trace in tmp_path.glob("traces-*/*.tare"):
-        check_ledgers(trace)
+        check_ledgers(trace, count_events)
 
 
 @pytest.fixture

@@ -68,3 +68,20 @@ def test_main_loop(name, run_traced, program, python, main_loop):
     run = run_traced([python, program("loops_main.py"), name])
     loop = main_loop(run.trace)
     assert (loop["line"], loop["passes"]) == (line, passes)
+
+
+def test_equal_loops(run_traced, program, python):
+    """The one that ran first, unless another has more than a tenth more time."""
+    path = program("loops_main.py")
+    lines = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line.endswith("# EQUAL")]
+    for _ in range(3):
+        run = run_traced([python, path, "equal"])
+        done = subprocess.run([TARE, "report", "--format", "json", run.trace], capture_output=True, check=True)
+        loops = [loop for loop in json.loads(done.stdout)["loops"] if loop["line"] in lines]
+        assert sorted(loop["line"] for loop in loops) == lines
+        assert all(loop["passes"] == 40 for loop in loops)
+        first, second = (next(loop for loop in loops if loop["line"] == line) for line in lines)
+        # Where the machine did something else for long, neither need have half of the time.
+        wanted = second if 0.9 * second["total_ns"] > first["total_ns"] else first
+        if wanted["share"] >= 0.45:
+            assert [loop["line"] for loop in loops if loop["main"]] == [wanted["line"]]

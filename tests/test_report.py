@@ -16,7 +16,7 @@ from conftest import BUILD, LIBTARE, PROG, ROOT, TARE, clean_environment
 GOLDEN = ROOT / "tests" / "golden"
 LEDGER = [
     "python_user_ns", "python_library_ns", "framework_ns", "library_ns", "launch_ns", "copy_ns",
-    "memory_ns", "wait_ns", "gil_ns", "tare_ns", "other_ns",
+    "memory_ns", "wait_ns", "gil_ns", "tare_ns", "other_ns", "handover_ns",
 ]  # fmt: skip
 PARTS = [
     "python_ns", "framework_ns", "library_ns", "launch_ns", "copy_ns", "memory_ns", "gil_ns",
@@ -486,3 +486,17 @@ def test_flipped_bytes(tmp_path):
         assert done.returncode in (0, 2), done.returncode
         if done.returncode == 0:
             check_ledger(json.loads(done.stdout)["ledger"])
+
+
+def test_late_imports_are_start_up(run_bare_and_traced, program, python):
+    """Of a function's own `import`, in the third pass: neither the program's time nor the loop's."""
+    run = run_bare_and_traced([python, program("late_import.py")], returncode=0)
+    found = report(run.trace)
+    check_report(found)
+    late = found["late_import_ns"]
+    loop = found["loops"][0]
+    assert loop["passes"] == 5
+    assert 0 < late < found["startup"]["wall_ns"]
+    # In no pass, and the loop is all that the program does.
+    assert loop["total_ns"] <= found["program"]["wall_ns"]
+    assert loop["pass_ns"]["first"] > 0

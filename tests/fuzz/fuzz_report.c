@@ -6,6 +6,7 @@
 #include "analyzer/mainloop.h"
 #include "analyzer/native_stacks.h"
 #include "analyzer/opview.h"
+#include "analyzer/process_ledger.h"
 #include "analyzer/still_open.h"
 #include "analyzer/syncs.h"
 #include "tests/fuzz/repair.h"
@@ -58,7 +59,7 @@ static void read_trace(const char *path, size_t size, FILE *out)
 		struct model model = { 0 };
 
 		model_load(&model, reader);
-		check_ledger(ledger_of(&model.process, &model.calls));
+		check_ledger(process_ledger_of(&model));
 		for (uint32_t i = 0; i < model.definitions.thread_count; i++)
 			if (model.threads[i])
 				check_ledger(ledger_of(&model.threads[i]->account, &model.calls));

@@ -209,5 +209,28 @@ def recursive(depth=0):
                 recursive(depth + 1)
 
 
+def in_a_class():
+    with torch.no_grad():
+
+        class Experiment:
+            for i in range(30):  # MAIN in_a_class 30
+                model(batch)
+
+
+def equal():
+    """Neither is the main one by its weight. See test_equal_loops."""
+
+    def first():
+        for i in range(10):  # EQUAL
+            model(batch)
+
+    def second():
+        for i in range(10):  # EQUAL
+            model(batch)
+
+    with torch.no_grad():
+        first(), second(), first(), second(), first(), second(), first(), second()
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -238,6 +238,22 @@ def turn(n):
     g(n)
 
 
+def class_body():
+    class Made:
+        for i in range(6):  # PASSES 6
+            g(i)
+        for i in range(4):  # PASSES 4
+            locals()[f"m{i}"] = g(i)
+
+        class Inner:
+            for i in range(5):  # PASSES 5
+                for j in range(3):  # PASSES 15
+                    g(j)
+                g(i)
+
+    assert hasattr(Made, "m3") and Made.Inner.j == 2
+
+
 def driver():
     for n in range(11):  # PASSES 11
         turn(n)
@@ -269,6 +285,7 @@ def main():
     uses_generated()
     interleaved()
     comprehension()
+    class_body()
     driver()
     Tree(Tree(Tree(), Tree()), Tree(Tree()), Tree()).walk()
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "analyzer/model.h"
+#include "analyzer/process_ledger.h"
 
 struct synth {
 	char *path;
@@ -150,7 +151,7 @@ static UNUSED void synth_close(struct synth *synth)
 
 static UNUSED struct ledger process_ledger(struct synth *synth)
 {
-	return ledger_of(&synth->model.process, &synth->model.calls);
+	return process_ledger_of(&synth->model);
 }
 
 static UNUSED struct ledger thread_ledger(struct synth *synth, uint32_t number)

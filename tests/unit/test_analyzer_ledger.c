@@ -250,13 +250,13 @@ static void test_backward(void **state)
 	leave(main, 8000);
 	synth_read(&synth);
 	const double *expected =
-		EXPECT([LINE_python_user] = 3000, [LINE_other] = 500 + 200 + 1000,
+		EXPECT([LINE_python_user] = 3000, [LINE_handover] = 500 + 200 + 1000,
 		       [LINE_framework] = 1000 + 1500 - 400 + 800, [LINE_launch] = 400);
 	check_ledger(process_ledger(&synth), expected, 8000);
 	check_ledger(thread_ledger(&synth, 1), expected, 8000);
 	check_ledger(thread_ledger(&synth, 2),
-		     EXPECT([LINE_other] = 3500 + 200 + 2000, [LINE_framework] = 1500 - 400 + 800,
-			    [LINE_launch] = 400),
+		     EXPECT([LINE_other] = 3500 + 1000, [LINE_handover] = 200 + 1000,
+			    [LINE_framework] = 1500 - 400 + 800, [LINE_launch] = 400),
 		     8000);
 	synth_close(&synth);
 }

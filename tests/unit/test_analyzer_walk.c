@@ -70,7 +70,7 @@ static struct trace_event random_event(struct stream *stream, uint64_t time, boo
 
 static void check_sums(struct model *model, const struct stream *streams)
 {
-	struct ledger process = ledger_of(&model->process, &model->calls);
+	struct ledger process = process_ledger_of(model);
 	double wall = (double)(model->end - model->open), sum = 0;
 
 	for (unsigned line = 0; line < LINE_COUNT; line++) {

@@ -259,7 +259,7 @@ static void test_backward(void **state)
 	leave(main, 8000);
 	synth_read(&synth);
 	check_ledger(process_ledger(&synth),
-		     EXPECT([LINE_python_user] = 3000, [LINE_other] = 500 + 2000 - 100,
+		     EXPECT([LINE_python_user] = 3000, [LINE_handover] = 500 + 2000 - 100,
 			    [LINE_framework] = 1000 - 10 + 1500 - 100 - 10, [LINE_tare] = 220),
 		     8000);
 	assert_int_equal(synth.model.threads[1]->weight >> WEIGHT_BITS, 220);
