@@ -120,18 +120,27 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 static void print_heading(const struct arguments *arguments, struct model *model)
 {
-	printf("%scost by %s, %s", output_style(STYLE_HEADING), arguments->by,
-	       arguments->per_pass ? "µs in a pass" : "median µs a call");
+	char *place = NULL, *safe = NULL, *line;
+
 	if (model->main_loop) {
 		const struct loop_node *loop = &model->loops.nodes[model->main_loop];
-		char *place = loop_text(model, loop->code, loop->loop);
-		char *safe = text_escape(place ? place : "?");
 
-		printf(arguments->per_pass ? " of %s" : "; a pass is of %s", safe);
-		free(safe);
-		free(place);
+		place = loop_text(model, loop->code, loop->loop);
+		safe = text_escape(place ? place : "?");
 	}
-	printf("%s\n", output_style(STYLE_PLAIN));
+	if (asprintf(&line, "by %s, %s%s%s", arguments->by,
+		     arguments->per_pass ? "µs in a pass" : "median µs a call",
+		     !safe               ? "" :
+		     arguments->per_pass ? " of " :
+					   "; a pass is of ",
+		     safe ? safe : "") >= 0) {
+		printf("%scost", output_style(STYLE_HEADING));
+		output_wrapped(line, 4, 6);
+		printf("%s\n", output_style(STYLE_PLAIN));
+		free(line);
+	}
+	free(safe);
+	free(place);
 }
 
 static int print(const struct arguments *arguments, struct run *run)
