@@ -241,15 +241,15 @@ def turn(n):
 def class_body():
     class Made:
         for i in range(6):  # PASSES 6
-            g(i)
+            f(i)
         for i in range(4):  # PASSES 4
-            locals()[f"m{i}"] = g(i)
+            locals()[f"m{i}"] = f(i)
 
         class Inner:
             for i in range(5):  # PASSES 5
                 for j in range(3):  # PASSES 15
-                    g(j)
-                g(i)
+                    f(j)
+                f(i)
 
     assert hasattr(Made, "m3") and Made.Inner.j == 2
 
