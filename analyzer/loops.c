@@ -142,12 +142,6 @@ static bool is_in_step(const struct model_thread *thread, const struct span *fra
 	return at > outer;
 }
 
-/* What tare itself took on that thread: its weight, and what it did in spans of its own. */
-static uint64_t taken(const struct model_thread *thread)
-{
-	return thread->weight + (thread->account.units[LINE_tare] << WEIGHT_BITS);
-}
-
 static void open_run(struct model *model, struct model_thread *thread, struct span *frame,
 		     uint32_t loop, bool pass, uint64_t now)
 {
@@ -176,7 +170,7 @@ static void open_run(struct model *model, struct model_thread *thread, struct sp
 		.entered = now,
 		.pass_start = now,
 		.entered_weight = thread->weight,
-		.pass_weight = taken(thread),
+		.pass_weight = thread->weight,
 		.pass = node->passes,
 		.imports = model->import_units,
 		.recursive = recursive,
@@ -194,7 +188,7 @@ static void add_pass(struct loop_node *node, const struct loop_run *run,
 		     const struct model_thread *thread, uint64_t end)
 {
 	uint64_t time = end - run->pass_start;
-	uint64_t weight = (taken(thread) - run->pass_weight) >> WEIGHT_BITS;
+	uint64_t weight = (thread->weight - run->pass_weight) >> WEIGHT_BITS;
 
 	time -= weight < time ? weight : time;
 	if (!node->pass_times.count)
@@ -252,7 +246,7 @@ static void new_pass(struct model *model, const struct model_thread *thread, str
 	if (!run->recursive && !is_generator(model, node->code))
 		add_pass(node, run, thread, now);
 	run->pass_start = now;
-	run->pass_weight = taken(thread);
+	run->pass_weight = thread->weight;
 	if (run->accounted)
 		graph_pass_ends(&model->graph, &run->graph, node);
 }
@@ -512,7 +506,7 @@ void loops_startup(struct model *model, uint64_t now)
 	for (uint32_t i = 0; thread && i < thread->run_count; i++) {
 		thread->runs[i].entered = thread->runs[i].pass_start = now;
 		thread->runs[i].entered_weight = thread->weight;
-		thread->runs[i].pass_weight = taken(thread);
+		thread->runs[i].pass_weight = thread->weight;
 		thread->runs[i].imports = model->import_units;
 		if (!thread->runs[i].recursive)
 			mark(model, thread, i);
