@@ -45,7 +45,7 @@ struct def_code {
 
 struct def_function {
 	const char *name, *library;
-	uint8_t category; /* enum trace_category */
+	uint8_t category;                /* enum trace_category */
 	bool is_graph, is_host_function; /* it launches one */
 	bool is_per_thread;              /* stream 0 is the thread's own */
 	uint32_t first_class;            /* calls.c */

@@ -292,6 +292,24 @@ class Dump:
         return [item for item in self.items if kind in item and (not names or item[kind] in names)]
 
 
+@pytest.fixture
+def record(tmp_path):
+    """`tare record` with these arguments, in the test's folder."""
+
+    def record(*arguments, env=None, **more):
+        return subprocess.run(
+            [str(part) for part in (TARE, "record", *arguments)],
+            cwd=tmp_path,
+            env=clean_environment(env),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            **more,
+        )
+
+    return record
+
+
 @pytest.fixture(scope="session")
 def dump():
     def dump(trace):

@@ -18,22 +18,6 @@ SLEEPS = "import time; print('ran', flush=True); time.sleep(2)"
 
 
 @pytest.fixture
-def record(tmp_path):
-    def record(*arguments, env=None, **more):
-        return subprocess.run(
-            [str(part) for part in (TARE, "record", *arguments)],
-            cwd=tmp_path,
-            env=clean_environment(env),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            **more,
-        )
-
-    return record
-
-
-@pytest.fixture
 def build(tmp_path):
     def build(compiler, text="int main(void) { return 5; }\n"):
         if not shutil.which(compiler[0]):

@@ -14,22 +14,6 @@ END = PROG / "process_end.py"
 CHILDREN = PROG / "process_children.py"
 
 
-@pytest.fixture
-def record(tmp_path):
-    def record(*arguments, env=None, **more):
-        return subprocess.run(
-            [str(part) for part in (TARE, "record", *arguments)],
-            cwd=tmp_path,
-            env=clean_environment(env),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            **more,
-        )
-
-    return record
-
-
 def traces_said(done):
     return re.findall(r"^tare: trace: (.+) \(\d.*B\)$", done.stderr, re.MULTILINE)
 
