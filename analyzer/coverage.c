@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/display.h"
 #include "analyzer/message.h"
@@ -10,6 +11,7 @@
 
 /* Before a process records at all, its interpreter starts: later than that is a delay. */
 #define BEGIN_NS 500e6
+#define BEGINS   "begins "
 
 static void add(json_t *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -63,7 +65,7 @@ json_t *coverage_lines(const struct trace_reader *reader, uint64_t lost)
 	else if (reason)
 		add(lines, "covers the first %s%s: %s", length, all, reason);
 	else if (begin_ns > 0)
-		add(lines, "begins %s after the start of the process", begin);
+		add(lines, BEGINS "%s after the start of the process", begin);
 	if (summary->missing_blocks)
 		add(lines,
 		    "is cut off or damaged, read as far as it goes: %s%s, and %lu pieces of it are "
@@ -109,8 +111,10 @@ void coverage_warn(const json_t *lines, const char *path)
 	size_t size, i;
 	FILE *text = open_memstream(&all, &size);
 
-	json_array_foreach(lines, i, line)
-		fprintf(text, "%s%s", i ? "; " : "", json_string_value(line));
+	/* To begin late is no trouble: children wait for their first operator. */
+	json_array_foreach(lines, i,
+			   line) if (strncmp(json_string_value(line), BEGINS, strlen(BEGINS)) != 0)
+		fprintf(text, "%s%s", ftell(text) ? "; " : "", json_string_value(line));
 	fclose(text);
 	if (size)
 		warn("%s: %s", path, all);

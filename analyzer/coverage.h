@@ -19,5 +19,5 @@ json_t *coverage_lines(const struct trace_reader *reader, uint64_t lost);
 /* On stdout, each in a line of its own. */
 void coverage_print(const json_t *lines);
 
-/* On stderr, all in one line. */
+/* On stderr, all in one line: what is missing, but not that it begins late. */
 void coverage_warn(const json_t *lines, const char *path);
