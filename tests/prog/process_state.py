@@ -1,6 +1,7 @@
 """What a process looks like from inside: for programs that are run bare and traced."""
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -25,6 +26,8 @@ def show(threads=1):
     for name in sorted(os.environ):
         if not name.startswith("TARE_") and name not in ("LD_PRELOAD", "PWD"):
             print(name, os.environ[name])
+    # Pools of processes are in cycles, and have descriptors: when they go depends on what threads allocated.
+    gc.collect()
     for fd in sorted(os.listdir("/proc/self/fd"), key=int)[:-1]:
         print("fd", fd)
     deadline = time.monotonic() + 10
