@@ -40,7 +40,9 @@ void notes_write(struct trace_buffer *buffer)
 		if (!__atomic_compare_exchange_n(&note_written, &i, i + 1, false, __ATOMIC_RELAXED,
 						 __ATOMIC_RELAXED))
 			continue; /* another thread took it; i is where to go on */
-		if (note->is_layer) {
+		if (!note->key[0]) {
+			; /* never finished, see notes_forget */
+		} else if (note->is_layer) {
 			trace_define(buffer, TRACE_RECORD_LAYER,
 				     &(struct record_LAYER){ .layer = str_of(note->key),
 							     .state = note->state,
@@ -54,8 +56,14 @@ void notes_write(struct trace_buffer *buffer)
 	}
 }
 
+/* What another thread was adding at the fork nobody will finish here: those behind it would wait for it. */
 void notes_forget(void)
 {
+	for (uint32_t i = 0; i < note_count && i < NOTES_MAX; i++)
+		if (!notes[i].complete) {
+			notes[i].key[0] = '\0';
+			notes[i].complete = true;
+		}
 	note_written = 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * load_calls.c: COUNTS SECONDS CALLS THREADS [CHILDREN]: threads that all call the CUDA runtime at once as fast
- * as they can, for SECONDS, or where that is 0: thread n makes CALLS + n calls. CHILDREN: as many forked
- * processes do that instead, each with its threads. Begins when its input ends.
+ * as they can, for SECONDS, or where that is 0: thread n makes CALLS + n calls, of which it makes the second
+ * when all have made their first. CHILDREN: as many forked processes do that instead, each with its threads.
+ * Begins when its input ends.
  *
  * Each call is counted just before it is made, in the file COUNTS, which is shared: so it holds the truth when the
  * process is killed too. The first 64 bytes of it are for the process: the most memory it had, in KB.
@@ -28,6 +29,7 @@ static double seconds;
 static uint64_t calls;
 static unsigned thread_count;
 static atomic_bool over;
+static pthread_barrier_t all_called;
 
 static void *run(void *context)
 {
@@ -38,6 +40,8 @@ static void *run(void *context)
 	for (uint64_t i = 1; i <= most && !atomic_load_explicit(&over, memory_order_relaxed); i++) {
 		atomic_store_explicit(&counter->calls, i, memory_order_relaxed);
 		cudaStreamQuery(NULL);
+		if (i == 1 && seconds <= 0)
+			pthread_barrier_wait(&all_called);
 	}
 	return NULL;
 }
@@ -46,6 +50,7 @@ static int run_threads(struct counter *counters, unsigned first)
 {
 	pthread_t *threads = calloc(thread_count, sizeof(*threads));
 
+	pthread_barrier_init(&all_called, NULL, thread_count);
 	for (unsigned i = 0; threads && i < thread_count; i++) {
 		counters[i].process = (uint64_t)getpid();
 		counters[i].calls = seconds > 0 ? 0 : calls + first + i;

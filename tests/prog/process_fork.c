@@ -22,10 +22,11 @@ static _Atomic int stop, started;
 
 static void *spin(void *unused)
 {
-	(void)unused;
+	cudaStreamQuery(NULL);
+	started++;
 	while (!stop)
 		cudaStreamQuery(NULL);
-	return NULL;
+	return unused;
 }
 
 static void calls(int count)
@@ -107,6 +108,8 @@ int main(int argc, char **argv)
 
 		for (int i = 0; i < 3; i++)
 			pthread_create(&threads[i], NULL, spin, NULL);
+		while (started < 3)
+			usleep(1000);
 		for (int i = 0; i < 50; i++)
 			sum += fork_once(11);
 		stop = 1;
