@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,34 +20,28 @@
 #include "analyzer/memory.h"
 #include "traces/knobs.h"
 
-#define PAIRS     16 /* bare and traced */
-#define LOOPS     9
+#define PAIRS     8  /* of processes, bare and traced */
+#define TURNS     16 /* of each process */
 #define LOOP_ROOM 32
 #define KINDS_MAX 32
 
-/* As calibrate.py names them. */
 enum loop {
-	LOOP_calls,
-	LOOP_methods,
-	LOOP_recursion,
-	LOOP_properties,
-	LOOP_generators,
-	LOOP_native_generators,
-	LOOP_native,
-	LOOP_empty,
-	LOOP_apart
+#define LOOP(name, function, kind) LOOP_##name,
+#include "analyzer/calibrate_loops.def"
+#undef LOOP
+	LOOPS
 };
 
-static const char *const loop_names[LOOPS] = { "calls",      "methods",    "recursion",
-					       "properties", "generators", "native_generators",
-					       "native",     "empty",      "apart" };
-
-/* The function of a loop whose spans are looked at in the trace. */
-static const char *const loop_codes[LOOPS] = {
-	[LOOP_calls] = "tare_call",
-	[LOOP_properties] = "tare_property",
-	[LOOP_generators] = "tare_generator",
+static const struct {
+	const char *name, *function, *kind;
+} loops[LOOPS] = {
+#define LOOP(name, function, kind) { #name, function, kind },
+#include "analyzer/calibrate_loops.def"
+#undef LOOP
 };
+
+/* So many spans of a call in the loop, of some hundred, tell that all are recorded. */
+#define SPANS_OF_A_CALL 50
 
 struct c_kind {
 	char name[20];
@@ -56,9 +51,11 @@ struct c_kind {
 };
 
 struct measured {
-	double ns[2][LOOPS][PAIRS];    /* a call; bare and traced */
-	double duration[LOOPS][PAIRS]; /* of a span, as the trace has it */
-	uint32_t distance[LOOPS];      /* as in FRAME, + 1 */
+	double ns[2][LOOPS][PAIRS * TURNS]; /* a call; bare and traced */
+	double calls[LOOPS];                /* of a round */
+	double duration[LOOPS][PAIRS];      /* of a span, as the trace has it */
+	uint64_t spans[LOOPS];              /* in the last trace */
+	uint32_t distance[LOOPS];           /* as in FRAME, + 1 */
 	struct c_kind kinds[KINDS_MAX];
 	unsigned kind_count;
 	char folder[64];
@@ -74,7 +71,7 @@ static int by_value(const void *left, const void *right)
 
 static double median(const double *values, unsigned count)
 {
-	double sorted[PAIRS];
+	double sorted[PAIRS * TURNS];
 
 	memcpy(sorted, values, count * sizeof(*values));
 	qsort(sorted, count, sizeof(*sorted), by_value);
@@ -109,8 +106,14 @@ static void stay(int processor)
 	}
 }
 
+struct child {
+	pid_t pid;
+	int line;  /* what it reads from and writes to */
+	FILE *out; /* of it, to read from */
+};
+
 static void become(const char *python, const char *library, const char *output, int processor,
-		   int out)
+		   int line)
 {
 	for (unsigned id = 0; id < KNOB_COUNT; id++) {
 		char name[64];
@@ -125,42 +128,85 @@ static void become(const char *python, const char *library, const char *output, 
 		setenv(KNOB_PREFIX "CALIBRATION", CALIBRATION_MEASURE, 1);
 	}
 	stay(processor);
-	int nothing = open("/dev/null", O_RDWR);
-	dup2(nothing, 0);
-	dup2(out, 1);
-	dup2(nothing, 2);
+	dup2(line, 0);
+	dup2(line, 1);
+	dup2(open("/dev/null", O_RDWR), 2);
 	/* With -S, nothing is called by which libtare would notice the interpreter. */
 	execl(python, python, "-I", "-c", calibrate_program, (char *)NULL);
 	_exit(127);
 }
 
-/* `output` NULL: bare. Fills the column `pair` of what was measured. */
-static bool run(struct measured *measured, const char *python, const char *library,
-		const char *output, unsigned pair)
+/* `output` NULL: bare. */
+static struct child child_start(const struct measured *measured, const char *python,
+				const char *library, const char *output)
 {
-	int ends[2], status = -1;
-	unsigned lines = 0;
+	struct child child = { .pid = -1, .line = -1 };
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return child;
+	child.pid = fork();
+	if (child.pid == 0)
+		become(python, library, output, measured->processor, ends[1]);
+	close(ends[1]);
+	child.line = ends[0];
+	child.out = fdopen(ends[0], "r");
+	return child;
+}
+
+/* Lets it measure once. Fills the column `turn` of what was measured. */
+static bool child_measure(struct child *child, struct measured *measured, bool traced,
+			  unsigned turn)
+{
 	char name[LOOP_ROOM];
 	double count, ns;
 
-	if (pipe2(ends, O_CLOEXEC) != 0)
+	if (!child->out || send(child->line, "\n", 1, MSG_NOSIGNAL) != 1)
 		return false;
-	pid_t pid = fork();
-	if (pid == 0)
-		become(python, library, output, measured->processor, ends[1]);
-	close(ends[1]);
-	FILE *file = fdopen(ends[0], "r");
-	while (file && fscanf(file, "%31s %lf %lf", name, &count, &ns) == 3)
-		for (unsigned loop = 0; loop < LOOPS; loop++)
-			if (!strcmp(name, loop_names[loop]) && count > 0) {
-				measured->ns[output != NULL][loop][pair] = ns / count;
-				lines++;
-			}
-	if (file)
-		fclose(file);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	for (enum loop loop = 0; loop < LOOPS; loop++) {
+		if (fscanf(child->out, "%31s %lf %lf", name, &count, &ns) != 3 || count <= 0 ||
+		    strcmp(name, loops[loop].name) != 0)
+			return false;
+		measured->ns[traced][loop][turn] = ns / count;
+		measured->calls[loop] = count;
+	}
+	return true;
+}
+
+/* False where it failed. */
+static bool child_end(struct child *child)
+{
+	int status = -1;
+
+	if (child->line >= 0)
+		shutdown(child->line, SHUT_WR);
+	while (child->pid > 0 && waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return pid > 0 && status == 0 && lines == LOOPS;
+	if (child->out)
+		fclose(child->out);
+	return child->pid > 0 && status == 0;
+}
+
+/* What drifts in the machine is now on this side, now on that. */
+static bool run_pair(struct measured *measured, const char *python, const char *library,
+		     const char *output, unsigned pair)
+{
+	struct child children[2] = {
+		child_start(measured, python, library, NULL),
+		child_start(measured, python, library, output),
+	};
+	bool fine = true;
+
+	for (unsigned turn = 0; turn < TURNS && fine; turn++) {
+		bool first = turn & 1;
+		unsigned column = pair * TURNS + turn;
+
+		fine = child_measure(&children[first], measured, first, column) &&
+		       child_measure(&children[!first], measured, !first, column);
+	}
+	fine &= child_end(&children[0]);
+	fine &= child_end(&children[1]);
+	return fine;
 }
 
 /* ---------------------------------------------------------------- its trace */
@@ -200,7 +246,7 @@ static bool is_code_of(unsigned loop, const char *name)
 {
 	const char *dot = strchr(name, '.');
 
-	return loop_codes[loop] && !strcmp(loop_codes[loop], dot ? dot + 1 : name);
+	return !strcmp(loops[loop].function, dot ? dot + 1 : name);
 }
 
 static void read_spans(struct measured *measured, struct trace_reader *reader,
@@ -258,6 +304,7 @@ static bool read_trace(struct measured *measured, const char *path, unsigned pai
 	for (unsigned loop = 0; loop < LOOPS; loop++) {
 		measured->duration[loop][pair] =
 			histogram_percentile(&durations[loop], 0.5) * trace_unit_ns(reader);
+		measured->spans[loop] = durations[loop].count;
 		histogram_free(&durations[loop]);
 	}
 	bool seen = !isnan(measured->duration[LOOP_calls][pair]);
@@ -273,19 +320,19 @@ static bool read_trace(struct measured *measured, const char *path, unsigned pai
 
 /* ---------------------------------------------------------------- what it comes to */
 
-/* ns that tare adds to a call of that loop, in the middle of all pairs. */
+/* ns that tare adds to a call of that loop, in the middle of all turns. */
 static double added(const struct measured *measured, enum loop loop)
 {
-	double differences[PAIRS];
+	double differences[PAIRS * TURNS];
 
-	for (unsigned pair = 0; pair < PAIRS; pair++)
-		differences[pair] = measured->ns[1][loop][pair] - measured->ns[0][loop][pair];
-	return fmax(median(differences, PAIRS), 0);
+	for (unsigned turn = 0; turn < PAIRS * TURNS; turn++)
+		differences[turn] = measured->ns[1][loop][turn] - measured->ns[0][loop][turn];
+	return fmax(median(differences, PAIRS * TURNS), 0);
 }
 
 static double interval(const struct measured *measured, enum loop loop)
 {
-	return median(measured->ns[1][loop], PAIRS) / 2;
+	return median(measured->ns[1][loop], PAIRS * TURNS) / 2;
 }
 
 static void add_weight(struct calibrate_result *result, const char *kind, uint32_t distance,
@@ -304,21 +351,85 @@ static void add_weight(struct calibrate_result *result, const char *kind, uint32
 	weight->error_ns = fmax(error, 0);
 }
 
-/* A kind of frame: what is inside of it is the same for all. */
+/* What is the same for all frames. */
 struct frames {
 	double close, apart; /* intervals */
 	double inside, more; /* more: where they are apart */
-	double error;        /* of the sum */
+	double error;        /* relative to the sum, where one loop alone tells it */
 };
 
 static void add_frames(struct calibrate_result *result, const struct frames *frames,
-		       const char *kind, uint32_t distance, double sum)
+		       const char *kind, uint32_t distance, double sum, double error)
 {
-	double inside = fmin(frames->inside, sum), error = frames->error * sum;
+	double inside = fmin(frames->inside, sum);
 
+	error *= sum;
 	add_weight(result, kind, distance, frames->close, inside, sum - inside, error);
 	add_weight(result, kind, distance, frames->apart, inside + frames->more / 2,
 		   sum - inside + frames->more / 2, error);
+}
+
+/* What is added to a span of the loop's function. A delegation is a generator's frame and one within it. */
+static double added_to_span(const struct measured *measured, enum loop loop)
+{
+	double sum = added(measured, loop);
+
+	return loop == LOOP_delegations ? fmax(sum - added(measured, LOOP_generators), 0) : sum;
+}
+
+/* Whether the loop tells what a frame costs that is entered as its function's are. */
+static bool tells(const struct measured *measured, enum loop loop)
+{
+	return *loops[loop].kind && measured->distance[loop] &&
+	       (double)measured->spans[loop] >= SPANS_OF_A_CALL * measured->calls[loop];
+}
+
+static bool same_way(const struct measured *measured, enum loop a, enum loop b)
+{
+	return tells(measured, a) && tells(measured, b) && !strcmp(loops[a].kind, loops[b].kind) &&
+	       measured->distance[a] == measured->distance[b];
+}
+
+/*
+ * The mean of all loops whose frames are entered as those of this one. A delegation that looks like a generator's
+ * frame is the rarer of both: it counts as error.
+ */
+static double mean_added(const struct measured *measured, enum loop loop, double *error_p)
+{
+	double sum = 0, least = INFINITY, most = 0, count = 0;
+
+	for (enum loop other = 0; other < LOOPS; other++)
+		if (same_way(measured, loop, other)) {
+			double its = added_to_span(measured, other);
+			bool rare = other == LOOP_delegations && loop != other;
+
+			sum += rare ? 0 : its;
+			count += !rare;
+			least = fmin(least, its);
+			most = fmax(most, its);
+		}
+	*error_p = sum > 0 ? (most - least) / 2 / (sum / count) : 0;
+	return count ? sum / count : 0;
+}
+
+static void add_all_frames(struct calibrate_result *result, const struct measured *measured,
+			   const struct frames *frames)
+{
+	add_frames(result, frames, "frame", 0, added(measured, LOOP_native), frames->error);
+	add_frames(result, frames, "generator", 0, added(measured, LOOP_native_generators),
+		   frames->error);
+	for (enum loop loop = 0; loop < LOOPS; loop++) {
+		enum loop first = 0;
+		double error, sum;
+
+		while (first < loop && !same_way(measured, loop, first))
+			first++;
+		if (first < loop || !tells(measured, loop))
+			continue;
+		sum = mean_added(measured, loop, &error);
+		add_frames(result, frames, loops[loop].kind, measured->distance[loop], sum,
+			   fmax(error, frames->error));
+	}
 }
 
 static void add_c_kind(struct calibrate_result *result, const struct frames *frames,
@@ -340,34 +451,20 @@ static void conclude(struct calibrate_result *result, const struct measured *mea
 	static const char *const alike[][2] = { { "callback", "section" },
 						{ "node", "section" },
 						{ "op_span", "call" } };
-	double sums[3] = { added(measured, LOOP_calls), added(measured, LOOP_methods),
-			   added(measured, LOOP_recursion) };
-	double call = (sums[0] + sums[1] + sums[2]) / 3;
-	double least = fmin(fmin(sums[0], sums[1]), sums[2]);
-	double most = fmax(fmax(sums[0], sums[1]), sums[2]);
 	/* A function that does nothing has about as many instructions as the turn of an empty loop. */
-	double body = median(measured->ns[0][LOOP_empty], PAIRS);
+	double body = median(measured->ns[0][LOOP_empty], PAIRS * TURNS);
 	struct frames frames = {
 		.close = interval(measured, LOOP_calls),
 		.apart = interval(measured, LOOP_apart),
 		.inside = fmax(median(measured->duration[LOOP_calls], PAIRS) - body, 0),
-		.more = fmax(added(measured, LOOP_apart) - call, 0),
-		.error = call > 0 ? (most - least) / 2 / call : 0,
 	};
-	uint32_t direct = measured->distance[LOOP_calls],
-		 property = measured->distance[LOOP_properties];
+	double call = mean_added(measured, LOOP_calls, &frames.error);
 
 	*result = (struct calibrate_result){ 0 };
+	frames.more = fmax(added(measured, LOOP_apart) - call, 0);
 	if (!(frames.apart > frames.close))
 		frames.apart = frames.close + 1;
-	add_frames(result, &frames, "frame", 0, added(measured, LOOP_native));
-	add_frames(result, &frames, "frame", direct, call);
-	if (property && property != direct)
-		add_frames(result, &frames, "frame", property, added(measured, LOOP_properties));
-	add_frames(result, &frames, "generator", 0, added(measured, LOOP_native_generators));
-	if (measured->distance[LOOP_generators])
-		add_frames(result, &frames, "generator", measured->distance[LOOP_generators],
-			   added(measured, LOOP_generators));
+	add_all_frames(result, measured, &frames);
 	for (unsigned i = 0; i < measured->kind_count; i++) {
 		const struct c_kind *kind = &measured->kinds[i];
 
@@ -396,11 +493,7 @@ bool calibrate_measure(struct calibrate_result *result, const char *python, cons
 	}
 	snprintf(trace, sizeof(trace), "%s/trace.tare", measured->folder);
 	for (unsigned pair = 0; pair < PAIRS && fine; pair++) {
-		bool odd = pair & 1;
-
-		/* What drifts in the machine is now on this side, now on that. */
-		fine = run(measured, python, library, odd ? trace : NULL, pair) &&
-		       run(measured, python, library, odd ? NULL : trace, pair);
+		fine = run_pair(measured, python, library, trace, pair);
 		if (!fine)
 			*why = say("%s: the program that measures it failed", python);
 		else

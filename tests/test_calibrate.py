@@ -66,6 +66,10 @@ def test_what_is_measured(measured):
     frames = [weight for weight in said["weights"] if weight["kind"] == "frame"]
     assert len({weight["distance"] for weight in frames}) >= 2
     assert len({weight["interval_ns"] for weight in frames}) == 2
+    # Generators are made where functions are called, and resumed in another way.
+    ways = [{weight["distance"] for weight in said["weights"] if weight["kind"] == kind} - {0}
+            for kind in ("frame", "generator")]
+    assert len(ways[0]) >= 4 and ways[0] & ways[1] and ways[1] - ways[0]
 
 
 def test_in_the_trace(measured):
