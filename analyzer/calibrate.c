@@ -40,6 +40,12 @@ static const struct {
 #undef LOOP
 };
 
+/*
+ * From so long after the last event on, what an event needs is not at hand. Programs show it: between events as
+ * far apart as in PyTorch's modules they cost about what own_cost.c finds after using the caches for something else.
+ */
+#define APART_NS 1000
+
 /* So many spans of a call in the loop, of some hundred, tell that all are recorded. */
 #define SPANS_OF_A_CALL 50
 
@@ -353,9 +359,10 @@ static void add_weight(struct calibrate_result *result, const char *kind, uint32
 
 /* What is the same for all frames. */
 struct frames {
-	double close, apart; /* intervals */
-	double inside, more; /* more: where they are apart */
-	double error;        /* relative to the sum, where one loop alone tells it */
+	double close; /* interval */
+	double inside;
+	double more;  /* where they are apart */
+	double error; /* relative to the sum, where one loop alone tells it */
 };
 
 static void add_frames(struct calibrate_result *result, const struct frames *frames,
@@ -365,7 +372,7 @@ static void add_frames(struct calibrate_result *result, const struct frames *fra
 
 	error *= sum;
 	add_weight(result, kind, distance, frames->close, inside, sum - inside, error);
-	add_weight(result, kind, distance, frames->apart, inside + frames->more / 2,
+	add_weight(result, kind, distance, APART_NS, inside + frames->more / 2,
 		   sum - inside + frames->more / 2, error);
 }
 
@@ -437,12 +444,22 @@ static void add_c_kind(struct calibrate_result *result, const struct frames *fra
 {
 	double inside = median(kind->inside, kind->count);
 	double outside = median(kind->outside, kind->count);
-	double more = fmax(frames->more, median(kind->more, kind->more_count));
+	double more = fmax(median(kind->more, kind->more_count), 0);
 	bool single = !strcmp(name, "op") || !strcmp(name, "mark");
 
 	add_weight(result, name, 0, frames->close, inside, outside, kind->error);
-	add_weight(result, name, 0, frames->apart, inside + (single ? 0 : more / 2),
+	add_weight(result, name, 0, APART_NS, inside + (single ? 0 : more / 2),
 		   outside + (single ? more : more / 2), kind->error + more / 2);
+}
+
+/* A frame's hook is most like that of a section: where they are apart, so is what it costs more. */
+static double more_of(const struct measured *measured, const char *name)
+{
+	for (unsigned i = 0; i < measured->kind_count; i++)
+		if (!strcmp(measured->kinds[i].name, name))
+			return fmax(median(measured->kinds[i].more, measured->kinds[i].more_count),
+				    0);
+	return 0;
 }
 
 static void conclude(struct calibrate_result *result, const struct measured *measured)
@@ -455,15 +472,13 @@ static void conclude(struct calibrate_result *result, const struct measured *mea
 	double body = median(measured->ns[0][LOOP_empty], PAIRS * TURNS);
 	struct frames frames = {
 		.close = interval(measured, LOOP_calls),
-		.apart = interval(measured, LOOP_apart),
+		.more = more_of(measured, "section"),
 		.inside = fmax(median(measured->duration[LOOP_calls], PAIRS) - body, 0),
 	};
-	double call = mean_added(measured, LOOP_calls, &frames.error);
+	mean_added(measured, LOOP_calls, &frames.error);
 
 	*result = (struct calibrate_result){ 0 };
-	frames.more = fmax(added(measured, LOOP_apart) - call, 0);
-	if (!(frames.apart > frames.close))
-		frames.apart = frames.close + 1;
+	frames.close = fmin(frames.close, APART_NS - 1);
 	add_all_frames(result, measured, &frames);
 	for (unsigned i = 0; i < measured->kind_count; i++) {
 		const struct c_kind *kind = &measured->kinds[i];

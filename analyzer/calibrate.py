@@ -174,35 +174,6 @@ def empty():
     return CALLS
 
 
-# Functions that are each called once a round, with what a program does between the calls: what the hook needs
-# is then no longer all at hand.
-BODY = """
-def tare_apart_{n}(text, numbers, table):
-    key = text[{n} % 7:{n} % 7 + 4]
-    table[key] = table.get(key, {n}) + len(numbers)
-    return tare_near_{n}(key, numbers[{n} % 5:])
-
-
-def tare_near_{n}(key, some):
-    low, high = min(some), max(some)
-    return key.startswith("{n}") or divmod({n} + low, high)
-"""
-FUNCTIONS = 300
-
-
-def make_apart():
-    names = {}
-    exec("".join(BODY.format(n=n) for n in range(FUNCTIONS)), names)
-    functions = [names[f"tare_apart_{n}"] for n in range(FUNCTIONS)]
-    text, numbers, table = "abcdefghijklmnop", list(range(20)), {}
-
-    def apart():
-        for function in functions:
-            function(text, numbers, table)
-        return 2 * FUNCTIONS
-    return apart
-
-
 def measure(function):
     times = []
     for _ in range(ROUNDS):
@@ -214,7 +185,7 @@ def measure(function):
 
 
 LOOPS = (calls, methods, recursion, starred, keywords, inits, properties, subscripts, generators, delegations, creations,
-         native_generators, native, empty, make_apart())
+         native_generators, native, empty)
 
 # Unmeasured: until the interpreter has made the instructions special to their operands.
 for function in LOOPS:
