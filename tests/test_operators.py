@@ -241,6 +241,20 @@ def test_user_ranges(run_bare_and_traced, dump, program, python):
     assert len(dumped.events("RANGE_END")) == sum(begins.values()) == 2 * 9
 
 
+@pytest.mark.parametrize("first, how", [(5, "by its operators"), (5000, "by RecordFunction")])
+def test_names_of_ranges(run_bare_and_traced, dump, program, python, first, how):
+    """A first name that is too long to be known as a text: then torch's callback tells them all."""
+    run = run_bare_and_traced([python, program("torch_range_names.py"), first], returncode=0, trace_env=OPS)
+    dumped = dump(run.trace)
+    details = {record["layer"]: record["detail"] for record in dumped.records("LAYER")}
+    assert details["ops.range"] == f"record_function, {how}"
+    begins = collections.Counter(event["name_text"] for event in dumped.events("RANGE_BEGIN"))
+    for name in ("f" * first, "", "\u00fcber \u2207", "new\nline", "l" * 5000, "with arguments"):
+        assert begins[name] == 1, name
+    assert begins["scripted"] == 3 and begins["decorated"] == 3
+    assert len(dumped.events("RANGE_END")) == sum(begins.values())
+
+
 def test_exception_ends_the_program(run_bare_and_traced, dump, program, python):
     run = run_bare_and_traced([python, program("torch_raises.py")], returncode=1, trace_env=OPS)
     ops = sum((count(thread) for thread in replay(dump(run.trace)).values()), collections.Counter())

@@ -149,7 +149,8 @@ static struct id_found learn_caller(struct tare_thread *thread, const struct tap
  * The operator of a function that calls many. An entry's address is looked up before it is read: an
  * operator that was seen is not read again.
  */
-static uint32_t learn_entry(struct tare_thread *thread, uint64_t entry)
+static uint32_t learn_entry(struct tare_thread *thread, uint64_t entry,
+			    enum operator_range *range_p)
 {
 	char name[NAME_ROOM], overload[NAME_ROOM];
 	uint32_t id;
@@ -157,7 +158,8 @@ static uint32_t learn_entry(struct tare_thread *thread, uint64_t entry)
 	if (!read_name(entry, name, overload))
 		return 0;
 	id = operator_named(thread, name, overload);
-	id_cache_keep(&operators, entry, id, 0);
+	*range_p = operator_range_of(name);
+	id_cache_keep(&operators, entry, id, *range_p);
 	return id;
 }
 
@@ -165,15 +167,18 @@ TARE_COLD static struct id_found learn(struct tare_thread *thread, const struct 
 				       struct id_found found)
 {
 	uint32_t depth = thread->buffer->depth, id = 0;
+	enum operator_range range = OPERATOR_NO_RANGE;
 	int saved_errno = errno;
 
 	trace_enter(thread->buffer, tare_now(), TARE, 2);
 	if (!found.defined)
 		found = learn_caller(thread, frame, found);
 	if (DETAIL_REGISTER(found.detail))
-		id = learn_entry(thread, frame->registers[DETAIL_REGISTER(found.detail) - 1]);
+		id = learn_entry(thread, frame->registers[DETAIL_REGISTER(found.detail) - 1],
+				 &range);
 	if (id)
 		found.id = id;
+	found.detail |= (uint32_t)range << DETAIL_RANGE_SHIFT;
 	trace_leave(thread->buffer, tare_now(), depth, 0);
 	errno = saved_errno;
 	return found;
@@ -187,7 +192,7 @@ struct id_found operator_learn(struct tare_thread *thread, const struct tap_fram
 		struct id_found named = id_cache_find(&operators, entry);
 
 		if (tare_likely(named.defined)) {
-			named.detail = found.detail;
+			named.detail = found.detail | named.detail << DETAIL_RANGE_SHIFT;
 			return named;
 		}
 	}

@@ -109,6 +109,8 @@ TARE_HOT void tap_operator(const struct tap_frame *frame)
 		op->word = words ? (const uintptr_t *)frame_address + words : NULL;
 		op->value = words ? *op->word : 0;
 	}
+	if (tare_unlikely(DETAIL_RANGE(found.detail) != OPERATOR_NO_RANGE))
+		range_of_operator(thread, frame, DETAIL_RANGE(found.detail));
 	tare_end(thread);
 }
 

@@ -25,11 +25,24 @@ static inline const void *tap_frame_address(const struct tap_frame *frame)
 
 /*
  * Of an operator's `detail` in the cache: words from the tap's frame up to the stack word that holds
- * the dispatching function's return address (0: unknown), and which register names the operator.
+ * the dispatching function's return address (0: unknown), and which register names the operator. Of one that
+ * is named by a register there is an entry of its own, whose detail is an operator_range: operator_learn() joins them.
  */
-#define DETAIL_WORDS_BITS       20u
-#define DETAIL_WORDS(detail)    ((detail) & ((1u << DETAIL_WORDS_BITS) - 1))
-#define DETAIL_REGISTER(detail) ((detail) >> DETAIL_WORDS_BITS) /* + 1; 0: the address is enough */
+#define DETAIL_WORDS_BITS    20u
+#define DETAIL_RANGE_SHIFT   24u
+#define DETAIL_WORDS(detail) ((detail) & ((1u << DETAIL_WORDS_BITS) - 1))
+#define DETAIL_REGISTER(detail)                                                                    \
+	((detail) >> DETAIL_WORDS_BITS & 15) /* + 1; 0: the address is enough */
+#define DETAIL_RANGE(detail) ((enum operator_range)((detail) >> DETAIL_RANGE_SHIFT))
+
+/* What the operator does to user ranges. ranges.c */
+enum operator_range { OPERATOR_NO_RANGE, OPERATOR_BEGINS_RANGE, OPERATOR_ENDS_RANGE };
+
+enum operator_range operator_range_of(const char *name);
+
+/* After the operator's event. */
+void range_of_operator(struct tare_thread *thread, const struct tap_frame *frame,
+		       enum operator_range range);
 
 extern struct id_cache operators __attribute__((visibility("hidden")));
 

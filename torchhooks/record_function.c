@@ -1,8 +1,7 @@
 /*
- * record_function.c: torch's own profiling callbacks: user ranges, and operators where taps do not serve.
+ * record_function.c: torch's own profiling callbacks: operators where taps do not serve.
  *
- * A callback for USER_SCOPE alone leaves operators on the dispatcher's fast path; one for FUNCTION
- * costs each operator about 0.1 us, so it is only the fallback, and what tests compare the taps with.
+ * One for FUNCTION costs each operator about 0.1 us, so it is only the fallback, and what tests compare the taps with.
  * Callbacks run inside the program's calls: they must not throw, and call nothing of torch but the name.
  */
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "torchhooks/operators.h"
 #include "torchhooks/torch.h"
 
-enum { SCOPE_FUNCTION = 0, SCOPE_USER = 7, SCOPES = 10 };
+enum { SCOPE_FUNCTION = 0, SCOPES = 10 };
 
 /* at::RecordFunctionCallback. `start` returns std::unique_ptr<ObserverContext> in memory: none. */
 struct callback {
@@ -23,8 +22,8 @@ struct callback {
 
 _Static_assert(sizeof(struct callback) == 40, "passed by value to torch");
 
-static uint64_t add(unsigned scope, void *(*start)(void **, const void *),
-		    void (*end)(const void *, void *))
+uint64_t record_function_add(unsigned scope, void *(*start)(void **, const void *),
+			     void (*end)(const void *, void *))
 {
 	uint64_t (*add_callback)(struct callback) =
 		torch_find("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
@@ -32,67 +31,6 @@ static uint64_t add(unsigned scope, void *(*start)(void **, const void *),
 
 	callback.scopes[scope] = 1;
 	return add_callback ? add_callback(callback) : 0;
-}
-
-#define TEXTS_BITS 12u
-
-static struct id_entry text_entries[1u << TEXTS_BITS];
-static struct id_cache texts = {
-	.bits = TEXTS_BITS,
-	.entries = text_entries,
-	.last_id = &tare_string_ids,
-};
-
-static uint32_t text_id(struct tare_thread *thread, const char *text)
-{
-	size_t bytes = strlen(text);
-	uint64_t key = text_key(text, bytes);
-	struct id_found found = id_cache_find(&texts, key);
-
-	if (tare_unlikely(!found.defined)) {
-		struct record_STRING record = { .text = { text, (uint32_t)bytes } };
-
-		record.string = found.id = id_cache_id(&texts, found);
-		trace_define(thread->buffer, TRACE_RECORD_STRING, &record);
-		id_cache_keep(&texts, key, found.id, 0);
-	}
-	return found.id;
-}
-
-static void *range_start(void **context, const void *record)
-{
-	struct tare_thread *thread = tare_begin(TARE_SOURCE_OP);
-
-	*context = NULL;
-	if (!thread)
-		return context;
-	tare_close_ops(thread, __builtin_frame_address(0));
-	uint32_t name = text_id(thread, torch.range_name(record));
-	trace_put(thread->buffer, tare_now(), RANGE_BEGIN, name);
-	thread->ranges_open++;
-	tare_end(thread);
-	return context;
-}
-
-static void range_end(const void *record, void *context)
-{
-	struct tare_thread *thread = tare_begin_leave();
-
-	(void)record;
-	(void)context;
-	if (!thread)
-		return;
-	if (thread->ranges_open) {
-		thread->ranges_open--;
-		tare_close_ops(thread, __builtin_frame_address(0));
-		trace_put(thread->buffer, tare_now(), RANGE_END, 0);
-	}
-	tare_end(thread);
-}
-
-bool ranges_register(void)
-{
-	return torch.range_name && add(SCOPE_USER, range_start, range_end);
 }
 
 static uint64_t ops_handle;
@@ -124,6 +62,7 @@ static bool is_wanted(const char *name)
 	torch.ops_by_record_function = true;
 	tare_note_layer("ops.tap", 2, "never called though operators are dispatched");
 	tare_note_layer("ops.record_function", 1, "each operator, instead of the tap");
+	ranges_register();
 	return true;
 }
 
@@ -172,6 +111,6 @@ static void op_end(const void *record, void *context)
 bool ops_register(void)
 {
 	if (torch.range_name)
-		ops_handle = add(SCOPE_FUNCTION, op_start, op_end);
+		ops_handle = record_function_add(SCOPE_FUNCTION, op_start, op_end);
 	return ops_handle != 0;
 }

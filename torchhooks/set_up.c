@@ -133,8 +133,10 @@ static void set_up(void)
 		if (torch.ops_by_tap)
 			ops_register();
 	}
-	tare_note_layer("ops.range", ranges_register() ? 1 : 2,
-			"record_function, by RecordFunction");
+	if (torch.ops_by_tap)
+		tare_note_layer("ops.range", 1, "record_function, by its operators");
+	else
+		ranges_register();
 	__atomic_store_n(&tap_wanted, torch.ops_by_tap, __ATOMIC_SEQ_CST);
 }
 

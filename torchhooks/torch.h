@@ -73,9 +73,16 @@ bool sections_patch(void);
 uint64_t sections_calibrate(struct tare_thread *thread);
 uint64_t tap_calibrate(struct tare_thread *thread);
 
-/* RecordFunction callbacks: user ranges, and operators where the taps do not serve. record_function.c */
-bool ranges_register(void);
+/*
+ * RecordFunction callbacks: operators where the taps do not serve. record_function.c. `add` returns a handle, or 0;
+ * `start` gets a place for a context, which stays empty.
+ */
 bool ops_register(void);
+uint64_t record_function_add(unsigned scope, void *(*start)(void **context, const void *record),
+			     void (*end)(const void *record, void *context));
+
+/* User ranges by such callbacks. Once; before that the tap tells them. ranges.c */
+void ranges_register(void);
 
 /* A section was opened while no operator has come through the tap: after some, they should have. set_up.c */
 void torch_suspect_tap(void);
