@@ -41,9 +41,11 @@ static const struct {
 };
 
 /*
- * From so long after the last event on, what an event needs is not at hand. Programs show it: between events as
+ * Up to so long after the last event, what an event needs is at hand; from so long after it on, it is not, and costs
+ * more. Programs show it: Python calls up to 150 ns apart cost what those in tight loops do, and between events as
  * far apart as in PyTorch's modules they cost about what own_cost.c finds after using the caches for something else.
  */
+#define CLOSE_NS 150
 #define APART_NS 1000
 
 /* So many spans of a call in the loop, of some hundred, tell that all are recorded. */
@@ -336,11 +338,6 @@ static double added(const struct measured *measured, enum loop loop)
 	return fmax(median(differences, PAIRS * TURNS), 0);
 }
 
-static double interval(const struct measured *measured, enum loop loop)
-{
-	return median(measured->ns[1][loop], PAIRS * TURNS) / 2;
-}
-
 static void add_weight(struct calibrate_result *result, const char *kind, uint32_t distance,
 		       double interval_ns, double inside, double outside, double error)
 {
@@ -359,7 +356,6 @@ static void add_weight(struct calibrate_result *result, const char *kind, uint32
 
 /* What is the same for all frames. */
 struct frames {
-	double close; /* interval */
 	double inside;
 	double more;  /* where they are apart */
 	double error; /* relative to the sum, where one loop alone tells it */
@@ -371,7 +367,7 @@ static void add_frames(struct calibrate_result *result, const struct frames *fra
 	double inside = fmin(frames->inside, sum);
 
 	error *= sum;
-	add_weight(result, kind, distance, frames->close, inside, sum - inside, error);
+	add_weight(result, kind, distance, CLOSE_NS, inside, sum - inside, error);
 	add_weight(result, kind, distance, APART_NS, inside + frames->more / 2,
 		   sum - inside + frames->more / 2, error);
 }
@@ -439,15 +435,14 @@ static void add_all_frames(struct calibrate_result *result, const struct measure
 	}
 }
 
-static void add_c_kind(struct calibrate_result *result, const struct frames *frames,
-		       const char *name, const struct c_kind *kind)
+static void add_c_kind(struct calibrate_result *result, const char *name, const struct c_kind *kind)
 {
 	double inside = median(kind->inside, kind->count);
 	double outside = median(kind->outside, kind->count);
 	double more = fmax(median(kind->more, kind->more_count), 0);
 	bool single = !strcmp(name, "op") || !strcmp(name, "mark");
 
-	add_weight(result, name, 0, frames->close, inside, outside, kind->error);
+	add_weight(result, name, 0, CLOSE_NS, inside, outside, kind->error);
 	add_weight(result, name, 0, APART_NS, inside + (single ? 0 : more / 2),
 		   outside + (single ? more : more / 2), kind->error + more / 2);
 }
@@ -471,22 +466,20 @@ static void conclude(struct calibrate_result *result, const struct measured *mea
 	/* A function that does nothing has about as many instructions as the turn of an empty loop. */
 	double body = median(measured->ns[0][LOOP_empty], PAIRS * TURNS);
 	struct frames frames = {
-		.close = interval(measured, LOOP_calls),
 		.more = more_of(measured, "section"),
 		.inside = fmax(median(measured->duration[LOOP_calls], PAIRS) - body, 0),
 	};
 	mean_added(measured, LOOP_calls, &frames.error);
 
 	*result = (struct calibrate_result){ 0 };
-	frames.close = fmin(frames.close, APART_NS - 1);
 	add_all_frames(result, measured, &frames);
 	for (unsigned i = 0; i < measured->kind_count; i++) {
 		const struct c_kind *kind = &measured->kinds[i];
 
-		add_c_kind(result, &frames, kind->name, kind);
+		add_c_kind(result, kind->name, kind);
 		for (unsigned j = 0; j < sizeof(alike) / sizeof(*alike); j++)
 			if (!strcmp(alike[j][1], kind->name))
-				add_c_kind(result, &frames, alike[j][0], kind);
+				add_c_kind(result, alike[j][0], kind);
 	}
 }
 
