@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/read_ahead.h"
 #include "analyzer/walk.h"
 
 static void free_thread(struct model_thread *thread)
@@ -66,11 +67,14 @@ void model_finish(struct model *model, struct trace_reader *reader)
 
 void model_load(struct model *model, struct trace_reader *reader)
 {
+	struct read_ahead ahead;
 	struct trace_batch batch;
 
 	model_start(model, reader);
-	while (trace_next_batch(reader, &batch))
+	read_ahead_start(&ahead, reader);
+	while (read_ahead_next(&ahead, &batch))
 		walk_batch(model, reader, &batch);
+	read_ahead_end(&ahead);
 	model_finish(model, reader);
 }
 
