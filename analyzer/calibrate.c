@@ -2,43 +2,16 @@
 #include "analyzer/calibrate.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/definitions.h"
-#include "analyzer/histogram.h"
+#include "analyzer/calibrate_run.h"
 #include "analyzer/memory.h"
-#include "traces/knobs.h"
-
-#define PAIRS     8  /* of processes, bare and traced */
-#define TURNS     16 /* of each process */
-#define LOOP_ROOM 32
-#define KINDS_MAX 32
-
-enum loop {
-#define LOOP(name, function, kind) LOOP_##name,
-#include "analyzer/calibrate_loops.def"
-#undef LOOP
-	LOOPS
-};
-
-static const struct {
-	const char *name, *function, *kind;
-} loops[LOOPS] = {
-#define LOOP(name, function, kind) { #name, function, kind },
-#include "analyzer/calibrate_loops.def"
-#undef LOOP
-};
 
 /*
  * Up to so long after the last event, what an event needs is at hand; from so long after it on, it is not, and costs
@@ -51,25 +24,6 @@ static const struct {
 /* So many spans of a call in the loop, of some hundred, tell that all are recorded. */
 #define SPANS_OF_A_CALL 50
 
-struct c_kind {
-	char name[20];
-	double inside[PAIRS], outside[PAIRS], error;
-	double more[PAIRS]; /* where they are apart */
-	unsigned count, more_count;
-};
-
-struct measured {
-	double ns[2][LOOPS][PAIRS * TURNS]; /* a call; bare and traced */
-	double calls[LOOPS];                /* of a round */
-	double duration[LOOPS][PAIRS];      /* of a span, as the trace has it */
-	uint64_t spans[LOOPS];              /* in the last trace */
-	uint32_t distance[LOOPS];           /* as in FRAME, + 1 */
-	struct c_kind kinds[KINDS_MAX];
-	unsigned kind_count;
-	char folder[64];
-	int processor;
-};
-
 static int by_value(const void *left, const void *right)
 {
 	double a = *(const double *)left, b = *(const double *)right;
@@ -79,251 +33,11 @@ static int by_value(const void *left, const void *right)
 
 static double median(const double *values, unsigned count)
 {
-	double sorted[PAIRS * TURNS];
+	double sorted[CALIBRATE_PAIRS * CALIBRATE_TURNS];
 
 	memcpy(sorted, values, count * sizeof(*values));
 	qsort(sorted, count, sizeof(*sorted), by_value);
 	return count ? sorted[count / 2] : NAN;
-}
-
-static char *say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *say(const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	va_end(arguments);
-	return text;
-}
-
-/* ---------------------------------------------------------------- a process */
-
-/* On one processor, so that bare and traced are on the same. */
-static void stay(int processor)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	if (processor >= 0 && processor < CPU_SETSIZE) {
-		CPU_SET(processor, &one);
-		sched_setaffinity(0, sizeof(one), &one);
-	}
-}
-
-struct child {
-	pid_t pid;
-	int line;  /* what it reads from and writes to */
-	FILE *out; /* of it, to read from */
-};
-
-static void become(const char *python, const char *library, const char *output, int processor,
-		   int line)
-{
-	for (unsigned id = 0; id < KNOB_COUNT; id++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), KNOB_PREFIX "%s", knob_descs[id].name);
-		unsetenv(name);
-	}
-	unsetenv("LD_PRELOAD");
-	if (output) {
-		setenv("LD_PRELOAD", library, 1);
-		setenv(KNOB_PREFIX "OUTPUT", output, 1);
-		setenv(KNOB_PREFIX "CALIBRATION", CALIBRATION_MEASURE, 1);
-	}
-	stay(processor);
-	dup2(line, 0);
-	dup2(line, 1);
-	dup2(open("/dev/null", O_RDWR), 2);
-	/* With -S, nothing is called by which libtare would notice the interpreter. */
-	execl(python, python, "-I", "-c", calibrate_program, (char *)NULL);
-	_exit(127);
-}
-
-/* `output` NULL: bare. */
-static struct child child_start(const struct measured *measured, const char *python,
-				const char *library, const char *output)
-{
-	struct child child = { .pid = -1, .line = -1 };
-	int ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-		return child;
-	child.pid = fork();
-	if (child.pid == 0)
-		become(python, library, output, measured->processor, ends[1]);
-	close(ends[1]);
-	child.line = ends[0];
-	child.out = fdopen(ends[0], "r");
-	return child;
-}
-
-/* Lets it measure once. Fills the column `turn` of what was measured. */
-static bool child_measure(struct child *child, struct measured *measured, bool traced,
-			  unsigned turn)
-{
-	char name[LOOP_ROOM];
-	double count, ns;
-
-	if (!child->out || send(child->line, "\n", 1, MSG_NOSIGNAL) != 1)
-		return false;
-	for (enum loop loop = 0; loop < LOOPS; loop++) {
-		if (fscanf(child->out, "%31s %lf %lf", name, &count, &ns) != 3 || count <= 0 ||
-		    strcmp(name, loops[loop].name) != 0)
-			return false;
-		measured->ns[traced][loop][turn] = ns / count;
-		measured->calls[loop] = count;
-	}
-	return true;
-}
-
-/* False where it failed. */
-static bool child_end(struct child *child)
-{
-	int status = -1;
-
-	if (child->line >= 0)
-		shutdown(child->line, SHUT_WR);
-	while (child->pid > 0 && waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (child->out)
-		fclose(child->out);
-	return child->pid > 0 && status == 0;
-}
-
-/* What drifts in the machine is now on this side, now on that. */
-static bool run_pair(struct measured *measured, const char *python, const char *library,
-		     const char *output, unsigned pair)
-{
-	struct child children[2] = {
-		child_start(measured, python, library, NULL),
-		child_start(measured, python, library, output),
-	};
-	bool fine = true;
-
-	for (unsigned turn = 0; turn < TURNS && fine; turn++) {
-		bool first = turn & 1;
-		unsigned column = pair * TURNS + turn;
-
-		fine = child_measure(&children[first], measured, first, column) &&
-		       child_measure(&children[!first], measured, !first, column);
-	}
-	fine &= child_end(&children[0]);
-	fine &= child_end(&children[1]);
-	return fine;
-}
-
-/* ---------------------------------------------------------------- its trace */
-
-static void add_kind(struct measured *measured, const struct record_CALIBRATION *record)
-{
-	struct c_kind *kind = measured->kinds;
-
-	while (kind < measured->kinds + measured->kind_count &&
-	       strcmp(kind->name, record->kind.data) != 0)
-		kind++;
-	if (kind == measured->kinds + KINDS_MAX || record->kind.length >= sizeof(kind->name))
-		return;
-	if (kind == measured->kinds + measured->kind_count)
-		strcpy(measured->kinds[measured->kind_count++].name, record->kind.data);
-	if (record->interval_ns) {
-		if (kind->more_count < PAIRS)
-			kind->more[kind->more_count++] = record->outside_ps / 1000.0;
-		return;
-	}
-	if (kind->count == PAIRS)
-		return;
-	kind->inside[kind->count] = record->inside_ps / 1000.0;
-	kind->outside[kind->count++] = record->outside_ps / 1000.0;
-	kind->error = fmax(kind->error, record->error_ps / 1000.0);
-}
-
-struct open_span {
-	uint64_t enter;
-	unsigned loop; /* LOOPS: another function */
-};
-
-#define DEPTH_MAX 256
-
-/* Before 3.11 code has no qualified name. */
-static bool is_code_of(unsigned loop, const char *name)
-{
-	const char *dot = strchr(name, '.');
-
-	return !strcmp(loops[loop].function, dot ? dot + 1 : name);
-}
-
-static void read_spans(struct measured *measured, struct trace_reader *reader,
-		       const struct definitions *definitions, struct histogram *durations)
-{
-	struct open_span stack[DEPTH_MAX];
-	uint32_t depth = 0;
-	struct trace_batch batch;
-
-	while (trace_next_batch(reader, &batch))
-		for (uint32_t i = 0; i < batch.count; i++) {
-			const struct trace_event *event = &batch.events[i];
-
-			if (event->code == TRACE_LEAVE && depth) {
-				const struct open_span *span = &stack[--depth];
-
-				if (depth < DEPTH_MAX && span->loop < LOOPS)
-					histogram_add(&durations[span->loop],
-						      event->time - span->enter);
-			} else if (trace_event_descs[event->code].kind == TRACE_KIND_SPAN) {
-				struct open_span span = { event->time, LOOPS };
-				uint32_t code = event->code != TRACE_FRAME ?
-							0 :
-							id_map_get(&definitions->code_ids,
-								   event->fields[0]);
-
-				for (unsigned loop = 0; code && loop < LOOPS; loop++)
-					if (is_code_of(loop, definitions->codes[code].name)) {
-						span.loop = loop;
-						measured->distance[loop] =
-							(uint32_t)(event->fields[2] >> 1) + 1;
-					}
-				if (depth < DEPTH_MAX)
-					stack[depth] = span;
-				depth += depth < DEPTH_MAX;
-			}
-		}
-}
-
-static bool read_trace(struct measured *measured, const char *path, unsigned pair, char **why)
-{
-	char message[512];
-	struct trace_reader *reader = trace_open(path, NULL, message, sizeof(message));
-	struct histogram durations[LOOPS] = { 0 };
-	struct definitions definitions = { 0 };
-
-	if (!reader) {
-		*why = say("%s", message);
-		return false;
-	}
-	definitions_load(&definitions, reader);
-	for (uint32_t i = 0; i < definitions.calibration_count; i++)
-		add_kind(measured, &definitions.calibrations[i]);
-	read_spans(measured, reader, &definitions, durations);
-	for (unsigned loop = 0; loop < LOOPS; loop++) {
-		measured->duration[loop][pair] =
-			histogram_percentile(&durations[loop], 0.5) * trace_unit_ns(reader);
-		measured->spans[loop] = durations[loop].count;
-		histogram_free(&durations[loop]);
-	}
-	bool seen = !isnan(measured->duration[LOOP_calls][pair]);
-	if (!seen)
-		*why = say("its Python functions are not recorded: %s",
-			   definitions_layer_off(&definitions, "frames") ?
-				   "that interpreter is not known" :
-				   "nothing was seen");
-	definitions_free(&definitions);
-	trace_close(reader);
-	return seen;
 }
 
 /* ---------------------------------------------------------------- what it comes to */
@@ -331,11 +45,11 @@ static bool read_trace(struct measured *measured, const char *path, unsigned pai
 /* ns that tare adds to a call of that loop, in the middle of all turns. */
 static double added(const struct measured *measured, enum loop loop)
 {
-	double differences[PAIRS * TURNS];
+	double differences[CALIBRATE_PAIRS * CALIBRATE_TURNS];
 
-	for (unsigned turn = 0; turn < PAIRS * TURNS; turn++)
+	for (unsigned turn = 0; turn < CALIBRATE_PAIRS * CALIBRATE_TURNS; turn++)
 		differences[turn] = measured->ns[1][loop][turn] - measured->ns[0][loop][turn];
-	return fmax(median(differences, PAIRS * TURNS), 0);
+	return fmax(median(differences, CALIBRATE_PAIRS * CALIBRATE_TURNS), 0);
 }
 
 static void add_weight(struct calibrate_result *result, const char *kind, uint32_t distance,
@@ -383,13 +97,14 @@ static double added_to_span(const struct measured *measured, enum loop loop)
 /* Whether the loop tells what a frame costs that is entered as its function's are. */
 static bool tells(const struct measured *measured, enum loop loop)
 {
-	return *loops[loop].kind && measured->distance[loop] &&
+	return *calibrate_loops[loop].kind && measured->distance[loop] &&
 	       (double)measured->spans[loop] >= SPANS_OF_A_CALL * measured->calls[loop];
 }
 
 static bool same_way(const struct measured *measured, enum loop a, enum loop b)
 {
-	return tells(measured, a) && tells(measured, b) && !strcmp(loops[a].kind, loops[b].kind) &&
+	return tells(measured, a) && tells(measured, b) &&
+	       !strcmp(calibrate_loops[a].kind, calibrate_loops[b].kind) &&
 	       measured->distance[a] == measured->distance[b];
 }
 
@@ -430,8 +145,8 @@ static void add_all_frames(struct calibrate_result *result, const struct measure
 		if (first < loop || !tells(measured, loop))
 			continue;
 		sum = mean_added(measured, loop, &error);
-		add_frames(result, frames, loops[loop].kind, measured->distance[loop], sum,
-			   fmax(error, frames->error));
+		add_frames(result, frames, calibrate_loops[loop].kind, measured->distance[loop],
+			   sum, fmax(error, frames->error));
 	}
 }
 
@@ -464,10 +179,10 @@ static void conclude(struct calibrate_result *result, const struct measured *mea
 						{ "node", "section" },
 						{ "op_span", "call" } };
 	/* A function that does nothing has about as many instructions as the turn of an empty loop. */
-	double body = median(measured->ns[0][LOOP_empty], PAIRS * TURNS);
+	double body = median(measured->ns[0][LOOP_empty], CALIBRATE_PAIRS * CALIBRATE_TURNS);
 	struct frames frames = {
 		.more = more_of(measured, "section"),
-		.inside = fmax(median(measured->duration[LOOP_calls], PAIRS) - body, 0),
+		.inside = fmax(median(measured->duration[LOOP_calls], CALIBRATE_PAIRS) - body, 0),
 	};
 	mean_added(measured, LOOP_calls, &frames.error);
 
@@ -487,28 +202,8 @@ bool calibrate_measure(struct calibrate_result *result, const char *python, cons
 		       char **why)
 {
 	struct measured *measured = memory_zero(1, sizeof(*measured));
-	const char *temporary = getenv("TMPDIR");
-	char trace[128];
-	bool fine = true;
+	bool fine = calibrate_run(measured, python, library, why);
 
-	measured->processor = sched_getcpu();
-	snprintf(measured->folder, sizeof(measured->folder), "%s/tare-calibrate-XXXXXX",
-		 temporary && strlen(temporary) < 32 && *temporary ? temporary : "/tmp");
-	if (!mkdtemp(measured->folder)) {
-		*why = say("%s: %s", measured->folder, strerror(errno));
-		free(measured);
-		return false;
-	}
-	snprintf(trace, sizeof(trace), "%s/trace.tare", measured->folder);
-	for (unsigned pair = 0; pair < PAIRS && fine; pair++) {
-		fine = run_pair(measured, python, library, trace, pair);
-		if (!fine)
-			*why = say("%s: the program that measures it failed", python);
-		else
-			fine = read_trace(measured, trace, pair, why);
-		unlink(trace);
-	}
-	rmdir(measured->folder);
 	if (fine)
 		conclude(result, measured);
 	free(measured);
@@ -533,7 +228,7 @@ static void make_folders(const char *path)
 bool calibrate_keep(const struct calibrate_result *result, const char *path, const char *key,
 		    char **why)
 {
-	char *temporary = say("%s.%d", path, (int)getpid());
+	char *temporary = calibrate_say("%s.%d", path, (int)getpid());
 	FILE *file;
 
 	if (!temporary)
@@ -555,7 +250,7 @@ bool calibrate_keep(const struct calibrate_result *result, const char *path, con
 	if (file && fclose(file) != 0)
 		fine = false;
 	if (!fine || rename(temporary, path) != 0) {
-		*why = say("%s: %s", path, strerror(errno));
+		*why = calibrate_say("%s: %s", path, strerror(errno));
 		unlink(temporary);
 		fine = false;
 	}

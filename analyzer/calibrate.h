@@ -1,8 +1,8 @@
 /*
  * calibrate.h: measuring what tare costs with an interpreter on this machine, and keeping it.
  *
- * For cmd_calibrate.c and cmd_record.c. calibrate.c runs calibrate.py bare and traced in turn; the same
- * process also measures, where it ends, what C alone costs (preload/own_cost.c).
+ * For cmd_calibrate.c and cmd_record.c. calibrate_run.c runs calibrate.py bare and traced, in turns; the same
+ * process also measures, where it ends, what C alone costs (preload/own_cost.c). calibrate.c concludes.
  */
 #pragma once
 
