@@ -37,6 +37,7 @@ import difflib
 import functools
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -44,6 +45,11 @@ from pathlib import Path
 
 import matrix
 import pytest
+
+# A shell that starts `make check` in the background ignores these, and so would every program that is run here.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("TARE_BUILD") or ROOT / "build").resolve()
