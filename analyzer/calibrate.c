@@ -14,12 +14,14 @@
 #include "analyzer/memory.h"
 
 /*
- * Up to so long after the last event, what an event needs is at hand; from so long after it on, it is not, and costs
- * more. Programs show it: Python calls up to 150 ns apart cost what those in tight loops do, and between events as
- * far apart as in PyTorch's modules they cost about what own_cost.c finds after using the caches for something else.
+ * Intervals (of which kind: weight.h) up to which all that a hook needs is at hand, and from which on all of it has to
+ * be fetched: then it costs what own_cost.c finds after using the caches for something else. Programs show them:
+ * Python calls up to 150 ns apart cost no more than in tight loops, those between which PyTorch runs all of it; so
+ * do operators of a training step of half a millisecond, and those of short loops a part of it.
  */
-#define CLOSE_NS 150
-#define APART_NS 1000
+#define CLOSE_NS       150
+#define APART_FRAME_NS 1000
+#define APART_CALL_NS  500000
 
 /* So many spans of a call in the loop, of some hundred, tell that all are recorded. */
 #define SPANS_OF_A_CALL 50
@@ -82,7 +84,7 @@ static void add_frames(struct calibrate_result *result, const struct frames *fra
 
 	error *= sum;
 	add_weight(result, kind, distance, CLOSE_NS, inside, sum - inside, error);
-	add_weight(result, kind, distance, APART_NS, inside + frames->more / 2,
+	add_weight(result, kind, distance, APART_FRAME_NS, inside + frames->more / 2,
 		   sum - inside + frames->more / 2, error);
 }
 
@@ -158,7 +160,7 @@ static void add_c_kind(struct calibrate_result *result, const char *name, const 
 	bool single = !strcmp(name, "op") || !strcmp(name, "mark");
 
 	add_weight(result, name, 0, CLOSE_NS, inside, outside, kind->error);
-	add_weight(result, name, 0, APART_NS, inside + (single ? 0 : more / 2),
+	add_weight(result, name, 0, APART_CALL_NS, inside + (single ? 0 : more / 2),
 		   outside + (single ? more : more / 2), kind->error + more / 2);
 }
 

@@ -30,6 +30,7 @@ struct tree_node {
 	uint32_t target;           /* itself, or the node that it is folded into */
 	uint32_t successor, first; /* guesses: the sibling that follows, its first child */
 	uint32_t row;              /* of the operator table that it was last counted in */
+	uint64_t last;             /* when it was entered the last time; 0: never */
 } __attribute__((aligned(16)));
 
 _Static_assert(sizeof(struct tree_node) == 64, "as it says");

@@ -49,7 +49,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct column columns[] = {
 	{ "kind", "", COLUMN_TEXT, 0, false },
 	{ "distance", "distance", COLUMN_ID, 0, false },
-	{ "interval_ns", "events every", COLUMN_TIME, 0, false },
+	{ "interval_ns", "again after", COLUMN_TIME, 0, false },
 	{ "inside_ns", "inside", COLUMN_TIME, 0, false },
 	{ "outside_ns", "outside", COLUMN_TIME, 0, false },
 	{ "error_ns", "error", COLUMN_TIME, 0, false },

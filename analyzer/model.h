@@ -50,6 +50,7 @@ struct span {
 	bool two_calls;       /* frames: see code_call_site */
 	bool thrown;          /* frames: entered to throw, such as to close a generator */
 	bool importing;       /* in or below the interpreter's import machinery */
+	uint16_t apart;       /* not frames: see weight_apart */
 	uint64_t bytes;       /* calls: copied */
 	uint64_t slot_mark;   /* calls: what the account had in `slot` before */
 	uint64_t weight_mark; /* calls: of its weight */
@@ -123,10 +124,10 @@ struct model_thread {
 	uint64_t foreign[2], foreign_weight[2];
 	uint64_t weight; /* what tare took of this thread's time, and of those that it waited for */
 	uint64_t joined_weight, python_seen;
-	uint64_t python_tare;                /* spans of tare's own in Python code */
-	uint64_t last_of[TRACE_EVENT_CODES]; /* time of the newest event of each kind, leaves too */
-	uint32_t apart;                      /* of the newest event, see weight_apart */
-	uint8_t rate;                        /* of the span that begins */
+	uint64_t python_tare; /* spans of tare's own in Python code */
+	uint64_t last_frame;  /* time of the newest frame's event */
+	uint16_t apart;       /* of the span that begins, see weight_apart */
+	uint8_t rate;         /* of it */
 	struct account joined_mark;
 	struct model_thread *joined,
 		*works_for; /* while it waits in backward(): the one that works */

@@ -261,6 +261,7 @@ static inline struct span *push(struct model *model, struct model_thread *thread
 	span->enter = span->child_end = now;
 	span->child_weight = thread->account.weight[slot];
 	span->rate = thread->rate;
+	span->apart = thread->apart;
 	add_weight(thread, slot, weight_inside(&model->weights.rates[thread->rate], thread->apart));
 	span->inner = 0;
 	span->node = node;
@@ -370,12 +371,12 @@ static void enter_section(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_enter(model, thread, event->code);
 	struct span *frame = frame_of(thread);
 	uint32_t site =
 		note_site(model, thread, frame, event->fields[0], LOOP_EVENT_OTHER, event->time);
 	uint32_t node =
 		find_node(model, &thread->stack[thread->top], TRACE_SECTION, 0, frame->code, site);
+	weigh_enter(model, thread, node, event->code);
 	bool life = is_native_life(model, thread, site);
 	unsigned flags = life ? 0 : context_section(model, thread, node, event->time);
 
@@ -389,12 +390,12 @@ static void enter_operator(struct model *model, struct model_thread *thread,
 	if (flags & SPAN_LOOSE ? thread->unseen || thread->top + 1 >= STACK_MAX : is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_enter(model, thread, event->code);
 	struct span *frame = frame_of(thread);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site = note_site(model, thread, frame, site_field, LOOP_EVENT_OTHER, event->time);
 	uint32_t node =
 		find_node(model, &thread->stack[thread->top], event->code, id, frame->code, site);
+	weigh_enter(model, thread, node, event->code);
 	uint32_t op = index_of(model, node, event->code, id);
 
 	if (thread != model->leader && !model->launches_lead)
@@ -409,9 +410,9 @@ static void enter_node(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_enter(model, thread, event->code);
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t node = find_node(model, &thread->stack[thread->top], TRACE_NODE, id, 0, 0);
+	weigh_enter(model, thread, node, event->code);
 	uint32_t type = index_of(model, node, TRACE_NODE, id);
 	uint32_t maker = id_map_get(&model->definitions.torch_threads, event->fields[1]);
 
@@ -430,12 +431,12 @@ static void enter_call(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_enter(model, thread, event->code);
 	struct span *around = &thread->stack[thread->top], *frame = &thread->stack[around->frame];
 	uint32_t id = narrow(event->fields[0]);
 	uint32_t site =
 		note_site(model, thread, frame, event->fields[1], LOOP_EVENT_OTHER, event->time);
 	uint32_t node = find_node(model, around, event->code, id, frame->code, site);
+	weigh_enter(model, thread, node, event->code);
 	uint32_t function = index_of(model, node, event->code, id);
 	unsigned category = model->definitions.functions[function].category;
 	uint32_t class = 0, slot = around->slot, flags = SPAN_CALL;
@@ -478,9 +479,9 @@ static void enter_plain(struct model *model, struct model_thread *thread,
 	if (is_full(thread))
 		return;
 	charge_top(model, thread, event->time);
-	weigh_enter(model, thread, event->code);
 	uint32_t id = event->code == TRACE_TARE ? narrow(event->fields[0]) : 0;
 	uint32_t node = find_node(model, &thread->stack[thread->top], event->code, id, 0, 0);
+	weigh_enter(model, thread, node, event->code);
 
 	push(model, thread, event->code, node, slot, flags, event->time);
 }

@@ -11,26 +11,34 @@ static inline void add_weight(struct model_thread *thread, uint32_t slot, uint32
 	thread->weight += weight;
 }
 
-/* An event comes, up to whose time the thread is accounted for: how long its kind's code was not needed. */
-static inline void note_apart(struct model *model, struct model_thread *thread, unsigned code)
-{
-	thread->apart = weight_apart(&model->weights, thread->last - thread->last_of[code]);
-	thread->last_of[code] = thread->last;
-}
-
 /* Of an event that opens a span: what comes before its time. The rest when the span is there. */
-static inline void weigh_before(struct model *model, struct model_thread *thread, unsigned code,
-				unsigned rate)
+static inline void weigh_before(struct model *model, struct model_thread *thread, unsigned rate,
+				uint32_t apart)
 {
-	note_apart(model, thread, code);
+	thread->apart = (uint16_t)apart;
 	thread->rate = (uint8_t)rate;
 	add_weight(thread, thread->stack[thread->top].slot,
-		   weight_outside(&model->weights.rates[rate], thread->apart));
+		   weight_outside(&model->weights.rates[rate], apart));
 }
 
-static inline void weigh_enter(struct model *model, struct model_thread *thread, unsigned code)
+/* A call as `node` of the tree says. The thread is accounted for up to it. */
+static inline void weigh_enter(struct model *model, struct model_thread *thread, uint32_t node,
+			       unsigned code)
 {
-	weigh_before(model, thread, code, model->weights.events[code]);
+	uint64_t *last = &model->tree.nodes[node].last, now = thread->last;
+	uint64_t step = now > *last ? now - *last : 0;
+
+	*last = now;
+	weigh_before(model, thread, model->weights.events[code],
+		     weight_apart(&model->weights, false, step));
+}
+
+static inline uint32_t frame_apart(const struct model *model, struct model_thread *thread)
+{
+	uint64_t step = thread->last - thread->last_frame;
+
+	thread->last_frame = thread->last;
+	return weight_apart(&model->weights, true, step);
 }
 
 static inline void weigh_frame(struct model *model, struct model_thread *thread,
@@ -38,8 +46,9 @@ static inline void weigh_frame(struct model *model, struct model_thread *thread,
 {
 	bool generator = code->flags & CODE_GENERATOR_FLAGS;
 
-	weigh_before(model, thread, TRACE_FRAME,
-		     model->weights.frames[generator][distance & (WEIGHT_DISTANCES - 1)]);
+	weigh_before(model, thread,
+		     model->weights.frames[generator][distance & (WEIGHT_DISTANCES - 1)],
+		     frame_apart(model, thread));
 }
 
 /* The end of the innermost span: what is inside. Returns what is to be added around it. */
@@ -48,9 +57,9 @@ static inline uint32_t weigh_leave(struct model *model, struct model_thread *thr
 	const struct span *span = &thread->stack[thread->top];
 	const struct weight_rate *rate = &model->weights.rates[span->rate];
 
-	note_apart(model, thread, span->kind % TRACE_EVENT_CODES);
-	uint32_t inside = weight_inside(rate, thread->apart);
-	uint32_t outside = weight_outside(rate, thread->apart);
+	uint32_t apart = span->kind == TRACE_FRAME ? frame_apart(model, thread) : span->apart;
+	uint32_t inside = weight_inside(rate, apart);
+	uint32_t outside = weight_outside(rate, apart);
 
 	thread->account.weight[span->slot] += inside;
 	thread->weight += inside + outside;

@@ -43,7 +43,6 @@ static struct cost find(const struct record_CALIBRATION *records, unsigned count
 static uint8_t add(struct weights *weights, const struct cost *cost, double unit_ns, unsigned parts)
 {
 	double scale = WEIGHT_SCALE / (1000 * unit_ns * parts);
-	double slope = 65536.0 / (weights->range ? weights->range : 1) * scale;
 	struct weight_rate *rate = &weights->rates[weights->rate_count];
 
 	if (!cost->close || weights->rate_count == WEIGHT_RATES_MAX)
@@ -58,24 +57,37 @@ static uint8_t add(struct weights *weights, const struct cost *cost, double unit
 		double inside = (double)cost->apart->inside_ps - cost->close->inside_ps;
 		double outside = (double)cost->apart->outside_ps - cost->close->outside_ps;
 
-		rate->inside_slope = (int32_t)fmax(fmin(inside * slope, INT32_MAX), INT32_MIN);
-		rate->outside_slope = (int32_t)fmax(fmin(outside * slope, INT32_MAX), INT32_MIN);
+		rate->inside_more = (int32_t)fmax(fmin(inside * scale, INT32_MAX), INT32_MIN);
+		rate->outside_more = (int32_t)fmax(fmin(outside * scale, INT32_MAX), INT32_MIN);
 		*error = fmax(*error, cost->apart->error_ps * scale);
 	}
 	return (uint8_t)weights->rate_count++;
 }
 
-static void set_intervals(struct weights *weights, const struct record_CALIBRATION *records,
-			  unsigned count, double unit_ns)
+static bool is_frame(const struct record_CALIBRATION *record)
 {
-	uint32_t least = UINT32_MAX, most = 0;
+	return is_kind(record, "frame") || is_kind(record, "generator");
+}
+
+static void set_intervals(uint16_t apart[65], const struct record_CALIBRATION *records,
+			  unsigned count, bool frames, double unit_ns)
+{
+	double least = INFINITY, most = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		least = records[i].interval_ns < least ? records[i].interval_ns : least;
-		most = records[i].interval_ns > most ? records[i].interval_ns : most;
+		if (is_frame(&records[i]) != frames)
+			continue;
+		least = fmin(least, records[i].interval_ns);
+		most = fmax(most, records[i].interval_ns);
 	}
-	weights->near = count ? (uint32_t)(least / unit_ns) : 0;
-	weights->range = count ? (uint32_t)((most - least) / unit_ns) : 0;
+	least = fmax(least, 1);
+	/* Of 2^n to 2^(n+1) units, the middle. */
+	for (unsigned bits = 1; most > least && bits < 65; bits++) {
+		double ns = ldexp(0.75, (int)bits) * unit_ns;
+		double part = log(ns / least) / log(most / least);
+
+		apart[bits] = (uint16_t)(fmax(fmin(part, 1), 0) * WEIGHT_APART);
+	}
 }
 
 static void set_events(struct weights *weights, const struct record_CALIBRATION *records,
@@ -135,7 +147,8 @@ void weights_set(struct weights *weights, const struct record_CALIBRATION *recor
 	enum weight_source source = weights->source;
 
 	*weights = (struct weights){ .source = source, .rate_count = 1 };
-	set_intervals(weights, records, count, unit_ns);
+	set_intervals(weights->apart[0], records, count, true, unit_ns);
+	set_intervals(weights->apart[1], records, count, false, unit_ns);
 	set_events(weights, records, count, unit_ns);
 	set_frames(weights, records, count, unit_ns);
 }

@@ -3,9 +3,10 @@
  *
  * For analyzer/'s model. The hook of an event runs in part before the event's time and in part after it:
  * of a span's two events what lies between their times is the span's, the rest what is around's. walk.c
- * puts both into the account's `weight`, by slot; ledger.c moves it to tare's line at the end. Events that
- * follow others of their kind closely cost less than those between which the program uses the caches for
- * itself: costs are known at two intervals, and taken in proportion between them.
+ * puts both into the account's `weight`, by slot; ledger.c moves it to tare's line at the end. A call that is made
+ * again and again costs less than one between which the program uses the caches for itself: costs are known at two
+ * intervals, and taken in proportion between their logarithms. Of frames, all of which run the same code, it is the
+ * time since the last frame's event that counts; of others that since the same call was made before.
  */
 #pragma once
 
@@ -21,14 +22,15 @@ struct definitions;
 #define WEIGHT_BITS  8
 #define WEIGHT_SCALE ((double)(1u << WEIGHT_BITS))
 
+#define WEIGHT_APART (1 << 15)
+
 #define WEIGHT_RATES_MAX 64u
 #define WEIGHT_DISTANCES 1024u /* of FRAME's how */
 
 /* Of one event, of which a span has two. */
 struct weight_rate {
-	uint32_t inside, outside; /* where events are close */
-	int32_t inside_slope,
-		outside_slope; /* more a clock unit between them, 16 bits further right */
+	uint32_t inside, outside;          /* where calls are close */
+	int32_t inside_more, outside_more; /* where they are apart */
 };
 
 enum weight_source {
@@ -40,8 +42,8 @@ enum weight_source {
 
 struct weights {
 	enum weight_source source;
-	uint32_t near,
-		range; /* clock units between events: those two intervals, and from one to the other */
+	/* How much of what is more, of WEIGHT_APART: by log2 of the interval, + 1. Of frames; of others */
+	uint16_t apart[2][65];
 	struct weight_rate rates[WEIGHT_RATES_MAX]; /* 0: no cost */
 	double errors[WEIGHT_RATES_MAX];            /* of both, in all */
 	uint32_t rate_count;
@@ -61,22 +63,20 @@ void weights_set(struct weights *weights, const struct record_CALIBRATION *recor
 /* At the end of the trace. */
 void weights_finish(struct weights *weights, const struct call_tree *tree);
 
-/* How far `step`, the time since the last event of that kind, is from one interval to the other. */
-static inline uint32_t weight_apart(const struct weights *weights, uint64_t step)
+/* How far the interval `step` is from the one to the other at which costs are known. */
+static inline uint32_t weight_apart(const struct weights *weights, bool frame, uint64_t step)
 {
-	uint64_t over = step > weights->near ? step - weights->near : 0;
-
-	return over < weights->range ? (uint32_t)over : weights->range;
+	return weights->apart[!frame][step ? 64 - __builtin_clzll(step) : 0];
 }
 
 static inline uint32_t weight_inside(const struct weight_rate *rate, uint32_t apart)
 {
-	return rate->inside + (uint32_t)((int64_t)rate->inside_slope * apart >> 16);
+	return rate->inside + (uint32_t)((int64_t)rate->inside_more * apart / WEIGHT_APART);
 }
 
 static inline uint32_t weight_outside(const struct weight_rate *rate, uint32_t apart)
 {
-	return rate->outside + (uint32_t)((int64_t)rate->outside_slope * apart >> 16);
+	return rate->outside + (uint32_t)((int64_t)rate->outside_more * apart / WEIGHT_APART);
 }
 
 /* One line for people: where the costs are from. NULL: they are not known. */

@@ -116,27 +116,35 @@ static void test_frames(void **state)
 	synth_close(&synth);
 }
 
-/* In proportion to the time since the last event of that kind; before the first there was none for long. */
+/*
+ * By the logarithm of the time since the last frame's event, or since the same call; before the first there was none
+ * for long. A unit is 1 ns. Times count by powers of 2, each as the middle of what it stands for.
+ */
 static void test_intervals(void **state)
 {
 	struct synth synth;
 	struct trace_buffer *main = synth_main(&synth);
 
 	(void)state;
-	weigh(main, "frame", 0, 100, 20, 40);
-	weigh(main, "frame", 0, 1100, 40, 140);
-	weigh(main, "section", 0, 100, 10, 10);
+	weigh(main, "frame", 0, 96, 20, 40);
+	weigh(main, "frame", 0, 1536, 40, 140);
+	weigh(main, "section", 0, 384, 10, 10);
+	weigh(main, "section", 0, 6144, 20, 30);
 	enter(main, 0, FRAME, USER, 0, 0);      /* 20 inside, 70 around, where nothing is */
-	enter(main, 600, FRAME, LIBRARY, 5, 0); /* half way: 45 around, 15 inside */
-	leave(main, 5600);                      /* beyond: 20 inside, 70 around */
-	call(main, 5650, 10650, SECTION, 7);    /* is the same at all intervals */
-	leave(main, 10700);                     /* since the last frame's */
+	enter(main, 300, FRAME, LIBRARY, 5, 0); /* half of what is more: 15 inside, 45 around */
+	leave(main, 5300);                      /* all: 20 inside, 70 around */
+	call(main, 5300, 5400, SECTION, 7);     /* the first: 20 inside, 30 around */
+	call(main, 5600, 5700, SECTION, 8);     /* elsewhere: so is this */
+	call(main, 5900, 6000, SECTION, 8);     /* 256 to 511: 10 inside, 10 around */
+	call(main, 7400, 7500, SECTION,
+	     8);           /* 1024 to 2047: half of what is more: 15 inside, 20 around */
+	leave(main, 9000); /* since the last frame's event: 20 inside */
 	synth_read(&synth);
 	check_ledger(process_ledger(&synth),
-		     EXPECT([LINE_python_user] = 700 - 20 - 45 - 70 - 10 - 20,
-			    [LINE_python_library] = 5000 - 35, [LINE_framework] = 5000 - 10,
-			    [LINE_tare] = 210),
-		     10700);
+		     EXPECT([LINE_python_user] = 3600 - 20 - 45 - 70 - (30 + 30 + 10 + 20) - 20,
+			    [LINE_python_library] = 5000 - 35,
+			    [LINE_framework] = 400 - (20 + 20 + 10 + 15), [LINE_tare] = 345),
+		     9000);
 	/* Around everything is no time: that could not be taken out. */
 	assert_units(process_ledger(&synth).clamped, 140);
 	synth_close(&synth);
