@@ -44,14 +44,28 @@ static double median(const double *values, unsigned count)
 
 /* ---------------------------------------------------------------- what it comes to */
 
-/* ns that tare adds to a call of that loop, in the middle of all turns. */
+/* Others on the machine only slow it: each value is a median already. */
+static double least(const double *values, unsigned count)
+{
+	double found = count ? values[0] : NAN;
+
+	for (unsigned i = 1; i < count; i++)
+		found = fmin(found, values[i]);
+	return found;
+}
+
+/* ns that tare adds to a call of that loop, in the middle of the turns that others slowed least. */
 static double added(const struct measured *measured, enum loop loop)
 {
+	const double *bare = measured->ns[0][loop], *traced = measured->ns[1][loop];
 	double differences[CALIBRATE_PAIRS * CALIBRATE_TURNS];
+	double limit = median(bare, CALIBRATE_PAIRS * CALIBRATE_TURNS);
+	unsigned count = 0;
 
 	for (unsigned turn = 0; turn < CALIBRATE_PAIRS * CALIBRATE_TURNS; turn++)
-		differences[turn] = measured->ns[1][loop][turn] - measured->ns[0][loop][turn];
-	return fmax(median(differences, CALIBRATE_PAIRS * CALIBRATE_TURNS), 0);
+		if (bare[turn] <= limit)
+			differences[count++] = traced[turn] - bare[turn];
+	return fmax(median(differences, count), 0);
 }
 
 static void add_weight(struct calibrate_result *result, const char *kind, uint32_t distance,
@@ -154,8 +168,8 @@ static void add_all_frames(struct calibrate_result *result, const struct measure
 
 static void add_c_kind(struct calibrate_result *result, const char *name, const struct c_kind *kind)
 {
-	double inside = median(kind->inside, kind->count);
-	double outside = median(kind->outside, kind->count);
+	double inside = least(kind->inside, kind->count);
+	double outside = least(kind->outside, kind->count);
 	double more = fmax(median(kind->more, kind->more_count), 0);
 	bool single = !strcmp(name, "op") || !strcmp(name, "mark");
 
