@@ -35,7 +35,7 @@ static inline const void *tap_frame_address(const struct tap_frame *frame)
 	((detail) >> DETAIL_WORDS_BITS & 15) /* + 1; 0: the address is enough */
 #define DETAIL_RANGE(detail) ((enum operator_range)((detail) >> DETAIL_RANGE_SHIFT))
 
-/* What the operator does to user ranges. ranges.c */
+/* What the operator does to user ranges. user_ranges.c */
 enum operator_range { OPERATOR_NO_RANGE, OPERATOR_BEGINS_RANGE, OPERATOR_ENDS_RANGE };
 
 enum operator_range operator_range_of(const char *name);

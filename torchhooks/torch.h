@@ -81,7 +81,7 @@ bool ops_register(void);
 uint64_t record_function_add(unsigned scope, void *(*start)(void **context, const void *record),
 			     void (*end)(const void *record, void *context));
 
-/* User ranges by such callbacks. Once; before that the tap tells them. ranges.c */
+/* User ranges by such callbacks. Once; before that the tap tells them. user_ranges.c */
 void ranges_register(void);
 
 /* A section was opened while no operator has come through the tap: after some, they should have. set_up.c */

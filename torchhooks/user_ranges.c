@@ -1,5 +1,5 @@
 /*
- * ranges.c: user ranges, record_function.
+ * user_ranges.c: user ranges, record_function.
  *
  * Python begins and ends one by operators of torch's, which come through the tap: the name is an argument of the
  * first. A callback of RecordFunction would tell the same, but any that is registered costs each backward node a
