@@ -46,8 +46,8 @@ from pathlib import Path
 import matrix
 import pytest
 
-# A shell that starts `make check` in the background ignores these, and so would every program that is run here.
-for number in (signal.SIGINT, signal.SIGQUIT):
+# Started in the background, or by nohup, these are ignored, and so they would be by every program that is run here.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 

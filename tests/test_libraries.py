@@ -187,7 +187,7 @@ def test_ddp(findings):
     assert len(results) == 2
     for result in results:
         assert result["trace"]["program"] == "multiprocessing.spawn"
-        assert main_loop(result)[0].endswith("library_ddp.py") and main_loop(result)[1] == 32
+        assert main_loop(result)[0].endswith("library_ddp.py") and main_loop(result)[1] == 128
         (loss,) = at(result, "library_ddp.py", line_of("ddp", "running += loss.item()"))
         assert (loss["class"], loss["main_per_pass"]) == ("hot", 1)
         (mean,) = at(result, "library_ddp.py", line_of("ddp", "return value.item()"))

@@ -347,8 +347,9 @@ def check_stopped(trace, counts, made, reason, limit=1 << 40):
     assert is_whole(counts)
     tids = threads_of(trace)
     for thread, events in counts["threads"].items():
-        assert events["SYNC"] <= made[tids[thread]]
-        assert 0 <= events["SYNC"] + events.get("TARE", 0) - events.get("LEAVE", 0) <= 2
+        calls = events.get("SYNC", 0)
+        assert calls <= made[tids[thread]]
+        assert 0 <= calls + events.get("TARE", 0) - events.get("LEAVE", 0) <= 2
     for command in ("report", "ops", "syncs", "info"):
         tare(command, trace)
 
